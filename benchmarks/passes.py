@@ -8,7 +8,6 @@ nanoseconds of the processor.
 
 import gc
 import os
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from benchmarks import (
     workloads,
 )
 from benchmarks.modes import MODES, Pass, mode, next_pass
+from segproof.layouts.kafka import OFFSET_ENTRY
 
 
 @mode
@@ -114,7 +114,7 @@ def _opened(file: str, targets: str, writable: bool) -> Pass:
 def open_seek_and_read(file: str, targets: str) -> Pass:
     """Open the index, read each entry that a binary search probes; the sum of the positions."""
     asked = workloads.read_targets(Path(targets)).tolist()
-    entry = struct.Struct(">ii")
+    entry = OFFSET_ENTRY.struct()
 
     def lookup(descriptor: int, entries: int, target: int) -> int:
         low, high, position = -1, entries, 0

@@ -8,7 +8,6 @@ and the checksum are replaced, so that a gigabyte takes a few seconds.
 """
 
 import os
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,12 @@ from segproof.checksums import crc32c_function
 from segproof.kafka import Record, write_batch
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
+from segproof.layouts.kafka import BATCH, CHECKED_FROM
 
 INDEX_BYTES = 10_485_760
 INDEX_INTERVAL_BYTES = 4096
 FIRST_TIMESTAMP = 1_600_000_000_000
 """Milliseconds since 1970; the record at offset n has this timestamp plus n."""
-
-_CHECKSUM_AT, _CHECKED_FROM, _TIMESTAMPS_AT = 17, 21, 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +100,14 @@ def _template(shape: Shape) -> bytes:
 def _patched(template: bytes, records: int, batches: int, base_offset: int) -> Iterator[bytearray]:
     """Yield the same buffer with the next batch in it."""
     batch = bytearray(template)
-    checked = memoryview(batch)[_CHECKED_FROM:]
+    checked = memoryview(batch)[CHECKED_FROM:]
     checksum = crc32c_function()
     for offset in range(base_offset, base_offset + batches * records, records):
         first = FIRST_TIMESTAMP + offset
-        struct.pack_into(">q", batch, 0, offset)
-        struct.pack_into(">qq", batch, _TIMESTAMPS_AT, first, first + records - 1)
-        struct.pack_into(">I", batch, _CHECKSUM_AT, checksum(checked, 0))
+        BATCH["base_offset"].put(batch, offset)
+        BATCH["base_timestamp"].put(batch, first)
+        BATCH["max_timestamp"].put(batch, first + records - 1)
+        BATCH["crc"].put(batch, checksum(checked, 0))
         yield batch
 
 

@@ -358,8 +358,8 @@ def test_a_wrong_position_in_a_real_index_is_found(partition: Path) -> None:
 def test_keys_that_fall_are_compared_with_the_model_alone(partition: Path) -> None:
     """No definition but that of the probes says what a damaged index answers."""
     index = partition / "00000000000000000252.index"
-    records = np.frombuffer(index.read_bytes(), KINDS["offset-index"].entry).copy()
-    records["key"][1] = 0
+    records = np.frombuffer(index.read_bytes(), KINDS["offset-index"].layout.dtype).copy()
+    records["offset"][1] = 0
     index.write_bytes(records.tobytes())
     results = real(index)
     assert ["the keys do not increase: compared with the model alone"] == results[0].notes

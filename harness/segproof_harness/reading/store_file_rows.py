@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice, pairwise
-from struct import Struct
 from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files, first_byte, first_byte_of
 from segproof.hints import writes
+from segproof.layouts.rocketmq import QUEUE_UNIT
 from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
@@ -43,7 +43,7 @@ from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.message import Message
 
 CRC_MASK = 0x7FFFFFFF
-_UNIT = Struct(">qiq")
+_UNIT = QUEUE_UNIT.struct()
 _PIECE_BYTES = _UNIT.size * 8192
 
 

@@ -184,7 +184,7 @@ class AbstractIndex(IndexMapping, Closing):
             raise self._corrupt(
                 f"the length {self.length} is no multiple of {size}", self.max_entries
             )
-        keys, values = records["key"].astype(np.int64), records["value"].astype(np.int64)
+        keys, values = (records[name].astype(np.int64) for name in records.dtype.names or ())
         good = (keys >= 0) & (values >= 0)
         good[1:] &= (keys[:-1] < keys[1:]) & (values[:-1] <= values[1:])
         if not bool(good.all()):

@@ -49,12 +49,12 @@ class Columns:
     def of(
         cls, records: NDArray[np.void], bases: tuple[int, int], missing: tuple[int, int]
     ) -> "Columns":
-        """Decode entries with the fields `key` and `value`.
+        """Decode entries whose two fields are the key and the value.
 
         `missing`, without the bases, is what a target below all keys finds.
         """
         columns = []
-        for field, none in zip(("key", "value"), missing, strict=True):
+        for field, none in zip(records.dtype.names or (), missing, strict=True):
             column = np.empty(len(records) + 1, records.dtype[field].newbyteorder("="))
             column[:-1], column[-1] = records[field], none
             columns.append(column)

@@ -7,7 +7,6 @@ Laws: OFFIDX-1 to OFFIDX-23.
 Not covered: whether a position is the start of a batch; `segproof.verify` compares with the log.
 """
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import index as to_int
@@ -37,8 +36,9 @@ from segproof.kernels.index_rules import (
     offset_distance,
 )
 from segproof.kernels.slot_search import lower_slot, upper_slot
+from segproof.layouts.kafka import OFFSET_ENTRY
 
-_ENTRY = struct.Struct(">ii")
+_ENTRY = OFFSET_ENTRY.struct()
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size
 
 
@@ -71,7 +71,7 @@ class OffsetIndex(AbstractIndex):
     ENTRY_SIZE = _ENTRY.size
     _ENTRY = _ENTRY
     _KEY_SIZE = 4
-    _ENTRY_DTYPE = np.dtype([("key", ">i4"), ("value", ">i4")])
+    _ENTRY_DTYPE = OFFSET_ENTRY.dtype
     _OFFSET_IS_KEY = True
     _MISSING = (0, 0)
     _NAMES = ("offset", "position")
@@ -226,7 +226,7 @@ class OffsetIndex(AbstractIndex):
             pair = int(new_offsets[first]), int(new_positions[first])
             self._check_append(entries + first, last, *pair)
         records = np.empty(len(new_offsets), self._ENTRY_DTYPE)
-        records["key"], records["value"] = distances, new_positions
+        records["offset"], records["position"] = distances, new_positions
         written = records.tobytes()
         view[entries * 8 : entries * 8 + len(written)] = written
         self.last_offset = int(new_offsets[-1])
@@ -235,8 +235,8 @@ class OffsetIndex(AbstractIndex):
     def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return all entries as private arrays of shape (entries,): absolute offsets, positions."""
         records = self._reading(self._records)
-        offsets = records["key"].astype(np.int64) + self.base_offset
-        return offsets, records["value"].astype(np.int32)
+        offsets = records["offset"].astype(np.int64) + self.base_offset
+        return offsets, records["position"].astype(np.int32)
 
     def __iter__(self) -> Iterator[OffsetPosition]:
         """Yield the entries of this moment, in the order of the file."""

@@ -24,6 +24,7 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.checkpoint_file import write_atomically
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kernels.records import decrement_sequence
+from segproof.layouts.kafka import SNAPSHOT, SNAPSHOT_ENTRY
 
 __all__ = [
     "BatchMetadata",
@@ -39,8 +40,8 @@ MAX_BATCHES = 5
 MAX_SNAPSHOT_BYTES = INT32_MAX
 """A larger file is not read; a Java array holds no more."""
 _VERSION = 1
-_HEADER = struct.Struct(">hIi")
-_ENTRY = struct.Struct(">qhiqiqiq")
+_HEADER = SNAPSHOT.struct()
+_ENTRY = SNAPSHOT_ENTRY.struct()
 
 
 @dataclass(frozen=True, slots=True)

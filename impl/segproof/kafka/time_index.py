@@ -7,7 +7,6 @@ Laws: TIMEIDX-1 to TIMEIDX-19.
 Not covered: whether a timestamp is that of a batch; `segproof.verify` compares with the log.
 """
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import index as to_int
@@ -47,8 +46,9 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof.kernels.slot_search import lower_slot
+from segproof.layouts.kafka import TIME_ENTRY
 
-_ENTRY = struct.Struct(">qi")
+_ENTRY = TIME_ENTRY.struct()
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size
 
 
@@ -81,7 +81,7 @@ class TimeIndex(AbstractIndex):
     ENTRY_SIZE = _ENTRY.size
     _ENTRY = _ENTRY
     _KEY_SIZE = 8
-    _ENTRY_DTYPE = np.dtype([("key", ">i8"), ("value", ">i4")])
+    _ENTRY_DTYPE = TIME_ENTRY.dtype
     _OFFSET_IS_KEY = False
     _MISSING = (-1, 0)
     _NAMES = ("timestamp", "offset")
@@ -249,8 +249,8 @@ class TimeIndex(AbstractIndex):
         if not len(stored):
             return
         records = np.empty(len(stored), self._ENTRY_DTYPE)
-        records["key"] = new_timestamps[stored]
-        records["value"] = new_offsets[stored] - self.base_offset
+        records["timestamp"] = new_timestamps[stored]
+        records["offset"] = new_offsets[stored] - self.base_offset
         written = records.tobytes()
         view[entries * 12 : entries * 12 + len(written)] = written
         last = int(stored[-1])
@@ -286,8 +286,8 @@ class TimeIndex(AbstractIndex):
     def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return all entries as private arrays: timestamps in ms and absolute offsets, int64."""
         records = self._reading(self._records)
-        offsets = records["value"].astype(np.int64) + self.base_offset
-        return records["key"].astype(np.int64), offsets
+        offsets = records["offset"].astype(np.int64) + self.base_offset
+        return records["timestamp"].astype(np.int64), offsets
 
     def __iter__(self) -> Iterator[TimestampOffset]:
         """Yield the entries of this moment, in the order of the file."""

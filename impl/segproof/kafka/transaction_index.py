@@ -29,8 +29,9 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.segment_names import base_offset_of, named_base_offset
+from segproof.layouts.kafka import ABORTED_TXN
 
-_ENTRY = struct.Struct(">hqqqq")
+_ENTRY = ABORTED_TXN.struct()
 _ENTRIES_A_READ = 4096
 
 
@@ -69,9 +70,7 @@ class AbortedTxn(NamedTuple):
         return cls._make(_ENTRY.unpack_from(data, position))
 
 
-ABORTED_TXN_DTYPE = np.dtype(
-    [("version", np.int16), *((name, np.int64) for name in AbortedTxn._fields[1:])]
-)
+ABORTED_TXN_DTYPE = ABORTED_TXN.dtype.newbyteorder("=")
 """One entry in native byte order, as `read_aborted_txns` returns it."""
 
 
@@ -91,7 +90,7 @@ def read_aborted_txns(data: bytes | bytearray | memoryview) -> npt.NDArray[Any]:
     Laws: TXNIDX-1, TXNIDX-8.
     """
     count = len(data) // _ENTRY.size
-    raw = np.frombuffer(data, dtype=ABORTED_TXN_DTYPE.newbyteorder(">"), count=count)
+    raw = np.frombuffer(data, ABORTED_TXN.dtype, count)
     return raw.astype(ABORTED_TXN_DTYPE)
 
 

@@ -91,6 +91,11 @@ class Layout:
         """Return the bytes of several of them, back to back. Raises: struct.error."""
         return b"".join(self._whole.pack(*row) for row in rows)
 
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """For each field that is a number its place and its bytes."""
+        return tuple((one.place, one.end - one.place) for one in self.fields if "int" in one.kind)
+
     def __getitem__(self, name: str) -> Field:
         return self._by_name[name]
 

@@ -5,8 +5,7 @@ A topic whose `queue.type` in `topics.json` is BatchCQ has its queues in the fol
 `batchconsumequeue`. A broker ends its start at a queue of a topic that is in the folder of the
 other type. So a topic of queues of batches never gets an ordinary queue.
 
-Layout: a unit has 46 bytes: offset (8) and size (4) of the message in the log, tags code (8), store
-  time (8), number of the first message (8), messages (2), offset of compaction (4), 4 spare bytes.
+Layout: BATCH_UNIT of layouts/rocketmq.py.
 Upstream: RocketMQ 5.0.0 to 5.5.1: BatchConsumeQueue, ConsumeQueueStore.queueTypeShouldBe,
 QueueTypeUtils.
 Laws: RMQDISK-37, RMQDISK-41, RMQDISK-56, RMQDISK-57.
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files
+from segproof.layouts.rocketmq import BATCH_UNIT
 from segproof.reading.config_offsets import queue_types
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in, is_queue_name
@@ -41,10 +41,7 @@ __all__ = [
 
 BATCH_QUEUES: Final = "batchconsumequeue"
 BATCH_TYPE: Final = "BatchCQ"
-UNIT_BYTES: Final = 46
-_UNIT: Final = np.dtype(
-    {"names": ["offset", "size"], "formats": [">i8", ">i4"], "itemsize": UNIT_BYTES}
-)
+UNIT_BYTES: Final = BATCH_UNIT.size
 PIECE_BYTES: Final = UNIT_BYTES << 14
 
 
@@ -129,8 +126,10 @@ def placed_units(path: str, files: Files) -> Iterator[NDArray[np.int64]]:
         for begin, behind in file.data_ranges(0, file.size()):
             for at in range(begin - begin % UNIT_BYTES, behind, PIECE_BYTES):
                 data = file.pread(min(PIECE_BYTES, behind - at + UNIT_BYTES), at)
-                units = np.frombuffer(data, _UNIT, min(PIECE_BYTES, len(data)) // UNIT_BYTES)
+                units = np.frombuffer(
+                    data, BATCH_UNIT.dtype, min(PIECE_BYTES, len(data)) // UNIT_BYTES
+                )
                 places = at + UNIT_BYTES * np.arange(len(units), dtype=np.int64)
-                led = (units[name].astype(np.int64) for name in ("offset", "size"))
+                led = (units[name].astype(np.int64) for name in ("commit_log_offset", "size"))
                 rows = np.stack([places, *led], 1)
                 yield rows[(rows[:, 1] >= 0) & (rows[:, 2] > 0)]

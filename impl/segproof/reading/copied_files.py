@@ -17,11 +17,12 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from segproof.files import Files, first_byte
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.queue_units import first_led_to
 from segproof.reading.store_pieces import Gap, GapKind, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION
+from segproof.stretches.rocketmq.candidates import HEAD_BYTES
 
 
 class CopiedFile(NamedTuple):
@@ -93,7 +94,7 @@ def _head(one: LogFile, files: Files) -> bytes:
 def _says(head: bytes) -> int:
     """Return which offset the first message of a file says; -1 without a message."""
     is_whole = len(head) == HEAD_BYTES and head.strip(b"\0")
-    return int.from_bytes(head[OFFSET_POSITION:], "big", signed=True) if is_whole else -1
+    return MESSAGE["physical_offset"].of(head) if is_whole else -1
 
 
 def _holds_nothing_else(one: LogFile, other: LogFile, files: Files) -> bool:

@@ -29,6 +29,7 @@ from segproof.findings import time_text
 from segproof.integers import is_integer
 from segproof.kafka.producer_snapshot import read_snapshot
 from segproof.kafka.segment_names import segment_file_name
+from segproof.layouts.rocketmq import CHECKPOINT
 from segproof.reading.config_offsets import NAME_MAX
 from segproof.reading.framing import batch_at
 from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
@@ -38,7 +39,7 @@ from segproof.reading.pieces import Piece, PieceKind
 from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
-from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES
+from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.stretches.kafka.mending import BATCH_BYTES_MAX
 from segproof.stretches.rocketmq.candidates import whole_messages
 
@@ -64,8 +65,6 @@ _TABLES = {
     "subscriptionGroupTable": "subscriptionGroup.json",
 }
 """A name in a file of JSON in the folder config of a store, and the names of files with it."""
-_CHECKPOINT_NUMBERS = 6
-"""Numbers of 8 bytes in the checkpoint of a store; three times are first, and zeros follow all."""
 
 
 class Kind(Enum):
@@ -248,11 +247,10 @@ def _json_file(file: ReadOnlyFile) -> Content | None:
 
 
 def _store_checkpoint(file: ReadOnlyFile) -> Content | None:
-    size = 8 * _CHECKPOINT_NUMBERS
-    if file.size() != CHECKPOINT_BYTES or not holds_zeros(file, size, CHECKPOINT_BYTES):
+    if file.size() != CHECKPOINT_BYTES or not holds_zeros(file, CHECKPOINT.size, CHECKPOINT_BYTES):
         return None
-    times = np.frombuffer(file.pread(size, 0), ">i8")[:3].tolist()
-    if len(times) < 3 or not all(FIRST_MS <= one < LAST_MS for one in times):
+    times = StoredCheckpoint.read_from(file)[:3]
+    if not all(FIRST_MS <= one < LAST_MS for one in times):
         return None
     words = f"a checkpoint of a store of RocketMQ, whose log was flushed at {time_text(times[0])}"
     return Content(words, is_rocketmq=True, kind=Kind.OF_STORE)

@@ -13,19 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import ReadOnlyFile, data_end
-from segproof.kafka.transaction_index import ABORTED_TXN_DTYPE
+from segproof.layouts.kafka import ABORTED_TXN, INDEX_ENTRIES, OFFSET_ENTRY, TIME_ENTRY
 
-ENTRY_TYPES: Final = {
-    ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
-    ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
-}
-"""The layout of an entry; its offset counts from the base offset."""
-TRANSACTION_ENTRY: Final = ABORTED_TXN_DTYPE.newbyteorder(">")
-"""The layout of an entry of a `.txnindex` file."""
-ENTRY_BYTES: Final = {
-    suffix: layout.itemsize
-    for suffix, layout in (*ENTRY_TYPES.items(), (".txnindex", TRANSACTION_ENTRY))
-}
+ENTRY_TYPES: Final = {".index": OFFSET_ENTRY.dtype, ".timeindex": TIME_ENTRY.dtype}
+"""The type of an entry; its offset counts from the base offset."""
+TRANSACTION_ENTRY: Final = ABORTED_TXN.dtype
+"""The type of an entry of a `.txnindex` file."""
+ENTRY_BYTES: Final = {suffix: layout.size for suffix, layout in INDEX_ENTRIES.items()}
 BLOCK_ENTRIES: Final = 1 << 15
 
 Entries = NDArray[np.void]

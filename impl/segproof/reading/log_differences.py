@@ -20,16 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, status_of
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.file_parts import FilePart
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import MESSAGE_MAGICS
-from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION, filler_rows
+from segproof.stretches.rocketmq.candidates import filler_rows
 
 __all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 
-FIELDS_BYTES = 84
+FIELDS_BYTES = MESSAGE["body_length"].place
 """Length, magic, checksum, numbers, times and hosts of a message: up to its body."""
 BEFORE_BYTES = 1 << 20
 """So far before bytes that differ a message is looked for, to read from there on."""
@@ -294,7 +295,7 @@ def _head(one: LogFile, offset: int, files: Files) -> bytes:
     with closing(files.open(one.path)) as file:
         head = file.pread(FIELDS_BYTES, offset - one.start)
     is_there = len(head) == FIELDS_BYTES and head[4:8] in MESSAGE_MAGICS
-    is_there = is_there and int.from_bytes(head[OFFSET_POSITION:HEAD_BYTES], "big") == offset
+    is_there = is_there and MESSAGE["physical_offset"].of(head) == offset
     return head if is_there else b""
 
 

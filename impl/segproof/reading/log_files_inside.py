@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
 from segproof.files import Files, status_of
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import sound_messages
@@ -32,7 +33,7 @@ from segproof.rocketmq.commit_log import (
     named_offset,
 )
 from segproof.rocketmq.message import MESSAGE_MAGICS
-from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION
+from segproof.stretches.rocketmq.candidates import HEAD_BYTES
 
 __all__ = ["LogFileInside", "files_that_lack", "length_of_files", "log_files_inside"]
 
@@ -163,6 +164,6 @@ def _told_start(path: str, packed: str, files: Files) -> int | None:
         unpacked = PackedFile(file, path, packed, HEAD_BYTES) if packed else file
         head = unpacked.pread(HEAD_BYTES, 0)
         if head[4:8] in MESSAGE_MAGICS and len(head) == HEAD_BYTES:
-            told = int.from_bytes(head[OFFSET_POSITION:], "big", signed=True)
+            told = MESSAGE["physical_offset"].of(head)
             return told if 0 <= told <= LAST_START else None
     return None

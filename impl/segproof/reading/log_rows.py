@@ -18,6 +18,7 @@ from typing import NamedTuple
 from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, status_of
+from segproof.layouts.rocketmq import IPV6_BYTES, MESSAGE
 from segproof.reading.folder_names import names_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS, STORE_HOST_V6
@@ -204,9 +205,11 @@ def first_stored(one: LogFile, files: Files) -> FirstStored | None:
     """Return what the first message of a file says; None if it is no message of this file."""
     with suppress(OSError), closing(files.open(one.path)) as file:
         head = file.pread(96, 0)
-        if head[4:8] in MESSAGE_MAGICS and int.from_bytes(head[28:36], "big") == one.start:
-            flags = int.from_bytes(head[36:40], "big")
-            at = 68 if flags & BORN_HOST_V6 else 56
-            host = head[at + 8 : at + (28 if flags & STORE_HOST_V6 else 16)]
-            return FirstStored(int.from_bytes(head[at : at + 8], "big"), host)
+        head = head.ljust(96, b"\0")
+        if head[4:8] in MESSAGE_MAGICS and MESSAGE["physical_offset"].of(head) == one.start:
+            flags, host = MESSAGE["sys_flag"].of(head), MESSAGE["store_host"]
+            shift = IPV6_BYTES if flags & BORN_HOST_V6 else 0
+            end = host.end + shift + (IPV6_BYTES if flags & STORE_HOST_V6 else 0)
+            stored = MESSAGE["store_timestamp"].of(head, shift)
+            return FirstStored(stored, head[host.place + shift : end])
     return None

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.reading.batch_queues import batch_units
 from segproof.reading.store_pieces import Gap
 from segproof.rocketmq.commit_log import named_offset
@@ -35,7 +36,6 @@ from segproof.rocketmq.consume_queue import (
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
-from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 PIECE_BYTES = UNIT_BYTES << 16

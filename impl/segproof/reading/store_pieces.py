@@ -28,6 +28,7 @@ import numpy as np
 
 from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import (
     BLANK_BYTES,
@@ -186,7 +187,7 @@ class StorePieces:
 
     def _is_filled_up(self, file: ReadOnlyFile, position: int) -> bool:
         """Return whether a blank end says that it takes the rest of the file."""
-        size = int.from_bytes(file.pread(4, position), "big")
+        size = MESSAGE["total_size"].read(file, position)
         return position + size == self._log.mapped_file_size
 
     def hides_messages(self, file: ReadOnlyFile, one: LogFile, blank_at: int, time: int) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.queue_units import SPOKEN_FOR_OTHERS, units_in
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -34,12 +35,11 @@ from segproof.rocketmq.message import MESSAGE_MAGICS
 
 __all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "has_queue_units", "reach_of"]
 
+_OFFSET = MESSAGE["physical_offset"]
 COMPARED_UNITS = 64
 """Right units after which log files belong to the same log; and those that are asked of a block."""
 ASKED_UNITS_MAX = 4096
 """Units that are looked up in one log or two, until they tell."""
-OFFSET_AT = 28
-"""Where a message has its offset in the log."""
 FAR_OFFSETS_MAX = 1000
 """Different offsets of a stretch that are counted."""
 MISSING_OFFSETS_MIN = 3
@@ -255,7 +255,7 @@ class SamePlaces:
         found = []
         for one in self._files_of(offset):
             with suppress(OSError), closing(self._files.open(one.path)) as file:
-                found.append(file.pread(OFFSET_AT + 8, offset - one.start))
+                found.append(file.pread(_OFFSET.end, offset - one.start))
         return found
 
 
@@ -280,7 +280,7 @@ def _is_there(heads: Sequence[bytes], offset: int, size: int) -> bool:
     above 0.
     """
     for head in heads:
-        if head[4:8] in MESSAGE_MAGICS and head[OFFSET_AT:] == offset.to_bytes(8, "big"):
+        if head[4:8] in MESSAGE_MAGICS and head[_OFFSET.place :] == offset.to_bytes(8, "big"):
             found = int.from_bytes(head[:4], "big", signed=True)
             if found == size or (not size and 0 < found < INT32_MAX):
                 return True

@@ -2,11 +2,8 @@
 """The timer log of a store: an entry for each message that waits, or waited, for its time.
 
 Upstream: RocketMQ 5.5.1: TimerLog, TimerMessageStore.recoverAndRevise.
-Layout: `timerlog/<20 digits>`, files of one length with entries of 52 bytes, big-endian: size @0
-(int32, 52), position of the previous entry of its slot @4 (int64, -1 for none), magic @12 (int32, 0
-to 15), time of writing @16 (int64, ms), delay @24 (int32, ms), offset of the message in the commit
-log @28 (int64), its size @36 (int32), hash of its topic @40 (int32), 8 bytes without use. A
-blank entry ends a file.
+Layout: `timerlog/<20 digits>`, files of one length with entries: TIMER_ENTRY of
+layouts/rocketmq.py. A blank entry ends a file.
 Laws: RMQDISK-45.
 Not covered: writing; the timer wheel, which leads into it.
 """
@@ -20,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, first_byte_of
+from segproof.layouts.rocketmq import TIMER_ENTRY
 from segproof.rocketmq.commit_log import LogFile
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES
 
 __all__ = [
-    "TIMER_ENTRY",
     "TIMER_LOG",
     "ends_blank",
     "first_byte_after",
@@ -34,11 +31,7 @@ __all__ = [
 ]
 
 TIMER_LOG: Final = "timerlog"
-TIMER_ENTRY: Final = np.dtype([
-    ("size", ">i4"), ("previous", ">i8"), ("magic", ">i4"), ("written", ">i8"), ("delay", ">i4"),
-    ("phy_offset", ">i8"), ("message_size", ">i4"), ("topic_hash", ">i4"), ("unused", ">i8"),
-])  # fmt: skip
-ENTRY_BYTES: Final = TIMER_ENTRY.itemsize
+ENTRY_BYTES: Final = TIMER_ENTRY.size
 BLOCK_ENTRIES: Final = 1 << 16
 MAGIC_MAX: Final = 15
 
@@ -67,7 +60,7 @@ def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.
     with closing(files.open(one.path)) as file:
         for first in range(0, one.size_bytes // ENTRY_BYTES, BLOCK_ENTRIES):
             data = file.pread(BLOCK_ENTRIES * ENTRY_BYTES, first * ENTRY_BYTES)
-            table = np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], TIMER_ENTRY)
+            table = np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], TIMER_ENTRY.dtype)
             are_entries = (table["size"] == ENTRY_BYTES) & (table["magic"] >= 0)
             are_entries &= table["magic"] <= MAGIC_MAX
             stop = len(table) if are_entries.all() else int(np.argmin(are_entries))
@@ -80,10 +73,10 @@ def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.
 def ends_blank(one: LogFile, position: int, files: Files) -> bool:
     """Return whether a blank entry, which takes the rest of a file, is at a position.
 
-    It has the magic of a blank end of the commit log, at byte 12. Raises: OSError.
+    It has the magic of a blank end of the commit log. Raises: OSError.
     """
     with closing(files.open(one.path)) as file:
-        return file.pread(4, position + 12) == BLANK_MAGIC_BYTES
+        return file.pread(4, position + TIMER_ENTRY["magic"].place) == BLANK_MAGIC_BYTES
 
 
 def first_byte_after(one: LogFile, position: int, files: Files) -> int | None:

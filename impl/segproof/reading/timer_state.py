@@ -2,11 +2,8 @@
 """What the files of timers say of each other: `timerlog`, `timerwheel` and `config/timercheck`.
 
 Upstream: RocketMQ 5.3.3: TimerCheckpoint, TimerWheel, Slot, TimerMessageStore.recover.
-Layout: `config/timercheck`, big-endian: time up to which timers were delivered @0 (int64, ms), end
-of the durable timer log @8 (int64), number of the next message in the queue of timers @16 (int64);
-a broker reads missing bytes as zeros. `timerwheel`: slots of 32 bytes, big-endian: time @0 (int64,
-in units of timerPrecisionMs, by default a second), positions of its first and last entry @8 and @16
-(int64), number of entries @24 (int32).
+Layout: `config/timercheck`: TIMER_CHECK of layouts/rocketmq.py; a broker reads missing bytes as
+zeros. `timerwheel`: slots: TIMER_SLOT.
 Laws: RMQDISK-45.
 Not covered: timers that are kept in RocksDB.
 """
@@ -24,6 +21,7 @@ from numpy.typing import NDArray
 from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.integers import INT64_MAX
+from segproof.layouts.rocketmq import TIMER_CHECK, TIMER_SLOT
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.timer_log import (
@@ -39,13 +37,8 @@ from segproof.rocketmq.commit_log import LogFile, named_offset
 
 __all__ = ["TimerFault", "TimerState", "damaged_files", "read_timer_state", "timer_faults"]
 
-CHECK_FIELDS: Final = 3
-CHECK_BYTES: Final = 8 * CHECK_FIELDS
 WHEEL_BYTES_MAX: Final = 1 << 28
 """A larger wheel is not read: the usual one has 38 707 200 bytes."""
-SLOT: Final = np.dtype([
-    ("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", ">i4"), ("magic", ">i4"),
-])  # fmt: skip
 BLOCK_SLOTS: Final = 1 << 16
 TIME_UNIT: Final = 1000
 """Milliseconds of the usual unit of a slot's time."""
@@ -119,9 +112,8 @@ def read_timer_state(store: str, files: Files, *, log_end: int = INT64_MAX) -> T
     state = TimerState()
     if has_check:
         with closing(files.open(check)) as file:
-            data = file.pread(CHECK_BYTES, 0).ljust(CHECK_BYTES, b"\0")
-        fields = (int(one) for one in np.frombuffer(data, ">i8"))
-        state.read_to, state.flushed, state.queue_offset = fields
+            data = file.pread(TIMER_CHECK.size, 0).ljust(TIMER_CHECK.size, b"\0")
+        state.read_to, state.flushed, state.queue_offset = TIMER_CHECK.struct().unpack(data)
         state.has_check = any(data)
     _read_wheel(state, store, names, files)
     _read_log(state, _log_files_of_timers(store, files), log_end, files)
@@ -177,7 +169,7 @@ def _read_wheel(state: TimerState, store: str, names: Sequence[str], files: File
     if not status.is_regular or status.size_bytes > WHEEL_BYTES_MAX:
         state.is_wheel_read = False
         return
-    lasts, count = np.empty(status.size_bytes // SLOT.itemsize, np.int64), 0
+    lasts, count = np.empty(status.size_bytes // TIMER_SLOT.size, np.int64), 0
     for slots in _slots(path, len(lasts), files):
         waits = slots[(slots["time"] > state.read_to // TIME_UNIT) & (slots["last"] >= 0)]
         lasts[count : count + len(waits)] = waits["last"]
@@ -191,9 +183,11 @@ def _slots(path: str, count: int, files: Files) -> Iterator[NDArray[np.void]]:
     """Yield the slots of a wheel in blocks. Raises: OSError."""
     with closing(files.open(path)) as file:
         for first in range(0, count, BLOCK_SLOTS):
-            length = min(BLOCK_SLOTS, count - first) * SLOT.itemsize
-            data = file.pread(length, first * SLOT.itemsize)
-            yield np.frombuffer(data[: len(data) // SLOT.itemsize * SLOT.itemsize], SLOT)
+            length = min(BLOCK_SLOTS, count - first) * TIMER_SLOT.size
+            data = file.pread(length, first * TIMER_SLOT.size)
+            yield np.frombuffer(
+                data[: len(data) // TIMER_SLOT.size * TIMER_SLOT.size], TIMER_SLOT.dtype
+            )
             if len(data) < length:
                 return
 

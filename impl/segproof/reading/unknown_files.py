@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 from segproof.counts import plural
 from segproof.files import Files
+from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.reading.foreign_messages import IN_QUEUES, OpenFile
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, ends_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import INNER_BATCH
-from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN, ROLLED_BACK
+from segproof.stretches.rocketmq.candidates import ROLLED_BACK
 
 TOPICS_NAMED = 3
 

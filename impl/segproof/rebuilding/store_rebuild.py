@@ -26,6 +26,7 @@ from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byt
 from segproof.findings import Finding, Severity
 from segproof.hints import writes
 from segproof.integers import INT64_MAX
+from segproof.layouts.rocketmq import INDEX_HEADER
 from segproof.processes import Meter, Progress
 from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
@@ -586,4 +587,4 @@ def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
 def _entries_of(path: str, files: Files) -> int:
     """Return how many entries the header of a file tells."""
     with closing(files.open(path)) as file:
-        return max(0, int.from_bytes(file.pread(4, 36), "big", signed=True) - 1)
+        return max(0, INDEX_HEADER["index_count"].read(file) - 1)

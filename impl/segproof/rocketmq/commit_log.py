@@ -22,6 +22,7 @@ from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, TooLargeError
 from segproof.files import NOT_REGULAR, REAL_FILES, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.layouts.rocketmq import IPV6_BYTES, MESSAGE
 from segproof.rocketmq.message import (
     BORN_HOST_V6,
     FAILED,
@@ -39,7 +40,8 @@ CHUNK_BYTES: Final = 1 << 20
 TEXT_BYTES: Final = 70_000
 """At least what topic and properties take, with the fields before and between."""
 NAME_DIGITS: Final = 20
-STORE_TIME_V4, STORE_TIME_V6 = 56, 68
+STORE_TIME_V4: Final = MESSAGE["store_timestamp"].place
+STORE_TIME_V6: Final = STORE_TIME_V4 + IPV6_BYTES
 """Where a record has its store time, with the producer's address in 4 or 16 bytes."""
 LAST_START: Final = INT64_MAX - INT32_MAX
 """Behind it not all bytes of the longest file have an offset."""
@@ -184,9 +186,8 @@ class CommitLog:
             return -1
         with closing(self._files.open(log_file.path)) as file:
             record = file.pread(STORE_TIME_V6 + 8, position)
-        flags = int.from_bytes(record[36:40], "big")
-        at = STORE_TIME_V6 if flags & BORN_HOST_V6 else STORE_TIME_V4
-        return int.from_bytes(record[at : at + 8], "big", signed=True)
+        is_v6 = MESSAGE["sys_flag"].of(record) & BORN_HOST_V6
+        return MESSAGE["store_timestamp"].of(record, IPV6_BYTES if is_v6 else 0)
 
 
 class LogFileRecords:

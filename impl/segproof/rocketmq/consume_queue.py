@@ -27,22 +27,23 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT32_MAX, parse_int
+from segproof.layouts.rocketmq import QUEUE_UNIT
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
 CONSUME_QUEUE: Final = "consumequeue"
 QUEUE_DIGITS: Final = 9
 """Digits of the largest number of a queue."""
-UNIT_BYTES: Final = 20
+UNIT_BYTES: Final = QUEUE_UNIT.size
 MAPPED_FILE_BYTES: Final = 300_000 * UNIT_BYTES
 RECOVERED_FILES: Final = 3
 """So many files at the end are read when a queue is opened."""
 READ_BYTES: Final = 50_000 * UNIT_BYTES
 Boundary = Literal["lower", "upper"]
 
-_UNIT = struct.Struct(">qiq")
+_UNIT = QUEUE_UNIT.struct()
 EXTENSION_MAX = -(1 << 31) - 1
 """A tags code up to this one is an address in the extension file of the queue."""
-UNITS = np.dtype([("commit_log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+UNITS = QUEUE_UNIT.dtype
 
 
 class ConsumeQueueUnit(NamedTuple):

@@ -13,10 +13,14 @@ from typing import ClassVar, Final, NamedTuple, Self
 
 from segproof.integers import INT32_MAX, INT32_MIN
 from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.layouts.rocketmq import INDEX_HEADER
 
-HEADER: Final = struct.Struct(">qqqqii")
+HEADER: Final = INDEX_HEADER.struct()
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
+_BEGIN_TIME, _END_TIME, _BEGIN_OFFSET, _END_OFFSET, _SLOTS, _COUNT = (
+    one.place for one in INDEX_HEADER.fields
+)
 
 
 class StoredHeader(NamedTuple):
@@ -39,9 +43,7 @@ class IndexHeader:
     """
 
     SIZE: ClassVar[int] = HEADER_BYTES
-    POSITIONS: ClassVar[dict[str, int]] = dict(
-        zip(StoredHeader._fields, (0, 8, 16, 24, 32, 36), strict=True)
-    )
+    POSITIONS: ClassVar[dict[str, int]] = {one.name: one.place for one in INDEX_HEADER.fields}
     """Where each field is stored, in the order of the file."""
     __slots__ = ("_view", *StoredHeader._fields)
 
@@ -104,9 +106,9 @@ class IndexHeader:
     def begin_with(self, phy_offset: int, store_timestamp: int) -> None:
         """Set where the file begins: that of its first entry (RMQIDX-23)."""
         self.begin_phy_offset = phy_offset
-        _INT64.pack_into(self._view, 16, phy_offset)
+        _INT64.pack_into(self._view, _BEGIN_OFFSET, phy_offset)
         self.begin_timestamp = store_timestamp
-        _INT64.pack_into(self._view, 0, store_timestamp)
+        _INT64.pack_into(self._view, _BEGIN_TIME, store_timestamp)
 
     def count_entry(self, is_slot_new: bool, phy_offset: int, store_timestamp: int) -> None:
         """Count an entry, and its slot if it had none before; set where the file ends.
@@ -117,21 +119,21 @@ class IndexHeader:
         if is_slot_new:
             count = self.hash_slot_count
             self.hash_slot_count = count + 1 if count < INT32_MAX else INT32_MIN
-            _INT32.pack_into(view, 32, self.hash_slot_count)
+            _INT32.pack_into(view, _SLOTS, self.hash_slot_count)
         self.index_count = index_count = self.index_count + 1
-        _INT32.pack_into(view, 36, index_count)
+        _INT32.pack_into(view, _COUNT, index_count)
         self.end_phy_offset = phy_offset
-        _INT64.pack_into(view, 24, phy_offset)
+        _INT64.pack_into(view, _END_OFFSET, phy_offset)
         self.end_timestamp = store_timestamp
-        _INT64.pack_into(view, 8, store_timestamp)
+        _INT64.pack_into(view, _END_TIME, store_timestamp)
 
     def continue_from(self, end_phy_offset: int, end_timestamp: int) -> None:
         """Begin and end where the file before ended; numbers <= 0 are left out (RMQIDX-12)."""
         if end_phy_offset > 0:
             self.begin_phy_offset = self.end_phy_offset = end_phy_offset
-            _INT64.pack_into(self._view, 16, end_phy_offset)
-            _INT64.pack_into(self._view, 24, end_phy_offset)
+            _INT64.pack_into(self._view, _BEGIN_OFFSET, end_phy_offset)
+            _INT64.pack_into(self._view, _END_OFFSET, end_phy_offset)
         if end_timestamp > 0:
             self.begin_timestamp = self.end_timestamp = end_timestamp
-            _INT64.pack_into(self._view, 0, end_timestamp)
-            _INT64.pack_into(self._view, 8, end_timestamp)
+            _INT64.pack_into(self._view, _BEGIN_TIME, end_timestamp)
+            _INT64.pack_into(self._view, _END_TIME, end_timestamp)

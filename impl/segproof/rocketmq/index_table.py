@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One index file as arrays, read by `pread` into private memory, for who looks at all of it.
 
-Layout (big-endian): header of 40 bytes (begin timestamp 0:8, end timestamp 8:8, begin offset 16:8,
-  end offset 24:8, slot count 32:4, index count 36:4); slots of 4 bytes; entries of 20 bytes (key
-  hash 0:4, offset 4:8, time difference in seconds 12:4, previous index 16:4).
+Layout: INDEX_HEADER; slots of 4 bytes; entries: INDEX_ENTRY of layouts/rocketmq.py.
 Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
 Laws: RMQIDX-1, RMQIDX-2, RMQIDX-3.
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,16 +15,14 @@ from numpy.typing import NDArray
 from segproof.errors import CorruptIndexError
 from segproof.files import File
 from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.layouts.rocketmq import INDEX_ENTRY
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 
 SLOT_BYTES: Final = 4
-ENTRY_BYTES: Final = 20
+ENTRY_BYTES: Final = INDEX_ENTRY.size
 BLOCK_ENTRIES: Final = 1 << 18
-ENTRY: Final = Struct(">iqii")
-"""Key hash, offset, time difference, previous index."""
-ENTRY_DTYPE: Final = np.dtype(
-    [("key_hash", ">i4"), ("phy_offset", ">i8"), ("time_diff", ">i4"), ("prev_index", ">i4")]
-)
+ENTRY: Final = INDEX_ENTRY.struct()
+ENTRY_DTYPE: Final = INDEX_ENTRY.dtype
 
 Block = NDArray[np.void]
 

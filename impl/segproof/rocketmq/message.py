@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One record of a commit log: read, checked, written, and turned into what the index is told.
 
-Layout (big-endian): total size 0:4, magic 4:4, body CRC 8:4, queue id 12:4, flag 16:4, queue offset
-  20:8, physical offset 28:8, flags of the system 36:4, born timestamp 40:8, born host (8 or 20),
-  store timestamp 8, store host (8 or 20), times consumed again 4, offset of the prepared message
-  8, body length 4, body, topic length (1, or 2 in the second version), topic, properties length 2,
-  properties.
+Layout: MESSAGE of layouts/rocketmq.py, then the body, topic length (1, or 2 in the second version),
+  topic, properties length 2, properties.
 Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, MessageDecoder, MessageExtEncoder.
 Laws: RMQLOG-1 to RMQLOG-4, RMQLOG-6.
 Not covered: the checksum over a whole record (property __CRC32#), which is off by default; the
@@ -20,6 +17,7 @@ from typing import Final, NamedTuple
 
 from segproof.errors import InvalidArgumentError
 from segproof.integers import INT32_MAX
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.rocketmq.key_hash import hash_code
 
 MAGIC_V1: Final = -626843481
@@ -43,11 +41,11 @@ KEYS, UNIQ_KEY, TAGS = "KEYS", "UNIQ_KEY", "TAGS"
 SCHEDULE_TOPIC, DELAY = "SCHEDULE_TOPIC_XXXX", "DELAY"
 """The topic in which a broker keeps delayed messages, and the property with their delay level."""
 
-_START = struct.Struct(">ii")
-_HEAD = struct.Struct(">iiiqqiq")
+_START = MESSAGE.struct("total_size", "magic")
+_HEAD = MESSAGE.struct("body_crc", "born_timestamp")
 """From the body CRC on to the born timestamp."""
 _INT64 = struct.Struct(">q")
-_MIDDLE = struct.Struct(">iqi")
+_MIDDLE = MESSAGE.struct("reconsume_times")
 """From the times consumed again on to the body length."""
 _INT16 = struct.Struct(">h")
 _INT8 = struct.Struct(">b")

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file `checkpoint` of a store: up to which moment each part of it is known to be durable.
 
-Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 16:8, offset flushed
-  by the master 24:8, confirmed offset 32:8, offset that the queues have reached 40:8 (5.5.1).
-  Nothing guards the values.
+Layout: CHECKPOINT of layouts/rocketmq.py, in a file of 4096 bytes. Nothing guards the values.
 Upstream: RocketMQ 5.5.1: StoreCheckpoint.
 Laws: RMQCKPT-1, RMQCKPT-3, RMQCKPT-4.
 """
 
 import os
-from struct import Struct
 from typing import Final, NamedTuple, Self
 
 from segproof.closing import Closing, told_state, undone_if_it_fails
 from segproof.errors import IndexClosedError, ReadOnlyError
-from segproof.files import REAL_FILES, File, Files
+from segproof.files import REAL_FILES, File, Files, ReadOnlyFile
 from segproof.integers import in_range
+from segproof.layouts.rocketmq import CHECKPOINT
 
 CHECKPOINT_BYTES: Final = 4096
 SAFETY_MS: Final = 3000
 """So much older than what it says a store takes its log and queues to be."""
-_FIELDS = Struct(">6q")
+_FIELDS = CHECKPOINT.struct()
 
 
 class StoredCheckpoint(NamedTuple):
@@ -34,7 +32,7 @@ class StoredCheckpoint(NamedTuple):
     logics_physical_offset: int
 
     @classmethod
-    def read_from(cls, file: File) -> Self:
+    def read_from(cls, file: ReadOnlyFile) -> Self:
         """Return what an open file begins with; what it is too short for is 0."""
         return cls(*_FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0")))
 

@@ -18,6 +18,7 @@ from contextlib import closing
 from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.hints import writes
+from segproof.layouts.rocketmq import MESSAGE, MESSAGE_BYTES_MIN
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
     MAGIC_V1,
@@ -27,10 +28,7 @@ from segproof.rocketmq.message import (
 )
 from segproof.stretches.rocketmq.candidates import FILLER_TOPIC, ROLLED_BACK
 
-FILLER_BYTES_MIN = 91
-"""A message without topic, properties and body."""
 FILLER_BYTES_MAX = 1 << 20
-BODY_POSITION = 88
 FILLER_TAIL_BYTES = 1 + len(FILLER_TOPIC) + 2
 """The topic with its length, and the length of the properties."""
 MISSING_FILES_MAX = 1024
@@ -40,7 +38,7 @@ HOST = bytes(8)
 
 def fits_between(size_bytes: int) -> bool:
     """Return whether nothing, or a message, has room in so many bytes."""
-    return size_bytes == 0 or size_bytes >= FILLER_BYTES_MIN
+    return size_bytes == 0 or size_bytes >= MESSAGE_BYTES_MIN
 
 
 class CommitLogCopy:
@@ -139,22 +137,20 @@ class CommitLogCopy:
         while at < end:
             size = min(end - at, FILLER_BYTES_MAX)
             if not fits_between(end - at - size):
-                size -= FILLER_BYTES_MIN
+                size -= MESSAGE_BYTES_MIN
             data = _filler(at, size, time)
             tail = size - FILLER_TAIL_BYTES
             # The zeros of its body stay a hole of the file.
-            file.pwrite(data[:BODY_POSITION], at - self._start)
-            file.pwrite(
-                data[max(tail, BODY_POSITION) :], at - self._start + max(tail, BODY_POSITION)
-            )
+            file.pwrite(data[: MESSAGE.size], at - self._start)
+            file.pwrite(data[max(tail, MESSAGE.size) :], at - self._start + max(tail, MESSAGE.size))
             fillers.append(at)
             at += size
         return fillers
 
 
 def _filler(offset: int, size: int, time: int) -> bytes:
-    topic = FILLER_TOPIC[: size - FILLER_BYTES_MIN]
-    body = bytes(size - FILLER_BYTES_MIN - len(topic))
+    topic = FILLER_TOPIC[: size - MESSAGE_BYTES_MIN]
+    body = bytes(size - MESSAGE_BYTES_MIN - len(topic))
     return encode_message(
         Message(
             0, MAGIC_V1, 0, 0, 0, 0, offset, ROLLED_BACK, time, HOST, time, HOST, 0, 0, body, topic,

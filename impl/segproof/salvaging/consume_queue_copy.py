@@ -23,7 +23,6 @@ Not covered: the delivery time of scheduled messages, but where the old queue ha
 """
 
 import os
-import struct
 from collections import Counter
 from contextlib import closing, suppress
 from typing import NamedTuple
@@ -31,6 +30,7 @@ from typing import NamedTuple
 from segproof.errors import TooLargeError
 from segproof.files import Files
 from segproof.integers import INT32_MAX
+from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN, QUEUE_UNIT
 from segproof.reading.batch_queues import batch_topics
 from segproof.reading.folder_names import has_folder
 from segproof.rebuilding.safe_places import make_directory
@@ -41,6 +41,7 @@ from segproof.rocketmq.consume_queue import (
     MAPPED_FILE_BYTES,
     UNIT_BYTES,
     folders_in,
+    read_units,
 )
 from segproof.rocketmq.message import (
     INNER_BATCH,
@@ -48,7 +49,6 @@ from segproof.rocketmq.message import (
     Message,
     dispatch_request_of,
 )
-from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN
 
 TRANSACTION_BITS = 12
 WAITING_UNITS = 1 << 18
@@ -61,7 +61,6 @@ QUEUE_FILES_ASKED = 1000
 """The lengths of this many old files of queues tell that of the new ones."""
 LOST_TOLD = 10_000
 """So many stretches of lost numbers are told one by one; all of the numbers are counted."""
-_UNIT = struct.Struct(">qiq")
 
 
 class LostNumbers(NamedTuple):
@@ -340,8 +339,8 @@ class ConsumeQueueCopy:
             folder, tags = os.path.join(self._old, queue.folder), {}
             if os.path.dirname(queue.folder) == SCHEDULE_TOPIC:
                 tags = self._old_tags(folder, number, len(part))
-            data = b"".join(
-                _UNIT.pack(at, size, tags.get((number + place, at, size), code))
+            data = QUEUE_UNIT.pack_all(
+                (at, size, tags.get((number + place, at, size), code))
                 for place, (at, size, code) in enumerate(part)
             )
             self._put(os.path.join(self._new, queue.folder), name, data, number - first)
@@ -371,8 +370,7 @@ class ConsumeQueueCopy:
                 data = file.pread(count * UNIT_BYTES, position % self._file_size)
         except OSError:
             return {}
-        whole = data[: len(data) - len(data) % UNIT_BYTES]
-        found = enumerate(_UNIT.iter_unpack(whole), number)
+        found = enumerate(read_units(data), number)
         return {
             (place, at, size): code for place, (at, size, code) in found if code > EXTENSION_MAX
         }

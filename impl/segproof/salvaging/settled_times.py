@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import STORE_TIME_V4, STORE_TIME_V6, CommitLog
 from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.stretches.rocketmq.candidates import ROLLED_BACK, is_filler
-from segproof.stretches.rocketmq.message_blocks import BORN_AT, LogReader, MessageBlock
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 
 ROUNDS_MAX = 16
 """So many times a log is judged at most; few rounds change anything."""
@@ -97,8 +98,9 @@ def _follow(log: CommitLog, files: Files) -> None:
             if fillers[row]:
                 waiting.append(place)
                 continue
+            born_at = MESSAGE["born_timestamp"].place
             for filler in waiting:
-                writes[filler + BORN_AT] = writes[filler + STORE_TIME_V4] = int(times[row])
+                writes[filler + born_at] = writes[filler + STORE_TIME_V4] = int(times[row])
             waiting.clear()
     _write(log, writes, files)
 

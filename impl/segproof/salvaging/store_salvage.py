@@ -19,6 +19,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
 from segproof.reading.copied_files import copied_files, count_messages, without
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
@@ -63,7 +64,7 @@ from segproof.salvaging.salvaged_store import SalvagedStore, StoreGap
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.stretches.rocketmq.candidates import filler_rows
-from segproof.stretches.rocketmq.message_blocks import BORN_AT, Int64Array, LogReader, MessageBlock
+from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_files import list_log
@@ -370,7 +371,7 @@ class _Salvage:
             self._restored.add(int(stored.places[row]))
             self._new_log.restore(stored.start, int(stored.times_at[row]), int(likely[row]))
         for place in stored.fillers:
-            for at in (place + BORN_AT, place + STORE_TIME_V4):
+            for at in (place + MESSAGE["born_timestamp"].place, place + STORE_TIME_V4):
                 self._new_log.restore(stored.start, at, int(likely[0]))
         if stored.is_behind_gap:
             self.told.older_messages += int(np.count_nonzero(likely < self._time))

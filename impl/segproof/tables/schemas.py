@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from segproof.layouts.kafka import ABORTED_TXN
+from segproof.layouts.rocketmq import INDEX_ENTRY
+from segproof.layouts.table import Layout
+
 HEADERS: Final = "array<struct<key: string, value: binary>>"
 
 
@@ -71,6 +75,12 @@ class Option:
 def ddl_of(columns: Iterable[Column]) -> str:
     """Return columns as Spark's DDL writes them."""
     return ", ".join(f"{column.name} {column.kind}" for column in columns)
+
+
+def _columns_of(layout: Layout) -> tuple[Column, ...]:
+    """Return the fields of a format, each as a column."""
+    kinds = {"int64": "bigint"}
+    return tuple(Column(one.name, kinds.get(one.kind, "int"), one.meaning) for one in layout.fields)
 
 
 DAMAGE: Final = Column(
@@ -192,11 +202,7 @@ _ABORTED = Table(
     (
         *_OF_SEGMENT,
         _ENTRY,
-        Column("version", "int", "0 in every release"),
-        Column("producer_id", "bigint", "who began the transaction"),
-        Column("first_offset", "bigint", "its first offset"),
-        Column("last_offset", "bigint", "the offset of the marker that ends it"),
-        Column("last_stable_offset", "bigint", "that of the partition when it ended"),
+        *_columns_of(ABORTED_TXN),
     ),
     (".txnindex",),
 )
@@ -209,10 +215,7 @@ _ROCKETMQ = Table(
         Column("begin_timestamp", "bigint", "of the file's header, in milliseconds"),
         Column("slot", "int", "the slot that its key falls into; null for a negative hash"),
         Column("index", "int", "its number in the file"),
-        Column("key_hash", "int", "the hash of its key"),
-        Column("phy_offset", "bigint", "where its message lies in the commit log"),
-        Column("time_diff", "int", "seconds from the begin timestamp to that of its message"),
-        Column("prev_index", "int", "the entry before it in its slot; 0: none"),
+        *_columns_of(INDEX_ENTRY),
     ),
 )
 _FINDINGS = Table(

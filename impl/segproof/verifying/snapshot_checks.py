@@ -19,6 +19,7 @@ import numpy as np
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.kafka.producer_snapshot import ProducerStateEntry
+from segproof.layouts.kafka import SNAPSHOT, SNAPSHOT_ENTRY
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 from segproof.verifying.segment_carry import ProducerTable
@@ -30,8 +31,6 @@ LOST_MARKER_HINT = reads(
     " transaction has ended: by the log it is open, and consumers with read_committed would get"
     " nothing from its first offset on"
 )
-HEADER, ENTRY = 10, 46
-"""Bytes before the first entry of a snapshot, and of each (PROD-1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,8 @@ def check_snapshot(
         row = None
         if place < len(rows) and rows["producer_id"][place] == entry.producer_id:
             row = _Known(*(int(rows[name][place]) for name in columns))
-        position, words = HEADER + number * ENTRY, _of_batches(entry, row, known)
+        position = SNAPSHOT.size + number * SNAPSHOT_ENTRY.size
+        words = _of_batches(entry, row, known)
         if words:
             _report(report, entry.producer_id, words, position)
         elif words := _of_transaction(entry, known):

@@ -5,30 +5,22 @@ The walk ends like Kafka's reader of files, after the last whole batch. Upstream
 FileLogInputStream.nextBatch, DefaultRecordBatch.
 """
 
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 
 from segproof.files import File
+from segproof.layouts.kafka import (
+    BATCH,
+    BATCH_HEADER_BYTES,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LEGACY_MIN_BYTES,
+    LOG_OVERHEAD_BYTES,
+)
 from segproof_spark.lookups.random_numbers import Int64Array
 from segproof_spark.lookups.read_only_files import shorter
 
-HEADER_BYTES = 61
-"""A batch of magic 2 up to its records."""
-HEADER = np.dtype(
-    {
-        "names": ["base_offset", "length", "last_offset_delta", "max_timestamp"],
-        "formats": [">i8", ">i4", ">i4", ">i8"],
-        "offsets": [0, 8, 23, 35],
-        "itemsize": HEADER_BYTES,
-    }
-)
-OVERHEAD = 12
-"""Bytes of a batch that its length does not count."""
-TO_MAGIC = 17
-LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
-LENGTH_LEAST = 14
+SIZE_AND_MAGIC = BATCH.struct(only=("size", "magic"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +43,29 @@ def walk_headers(file: File, limit: int) -> Headers | None:
     size, position, reason = file.size(), 0, ""
     starts: list[int] = []
     headers: list[bytes] = []
-    while size - position > TO_MAGIC:
+    while size - position > HEADER_UP_TO_MAGIC_BYTES:
         if len(starts) >= limit:
             reason = "enough batches"
             break
-        header = file.pread(HEADER_BYTES, position)
-        if len(header) < min(HEADER_BYTES, size - position):
+        header = file.pread(BATCH_HEADER_BYTES, position)
+        if len(header) < min(BATCH_HEADER_BYTES, size - position):
             raise shorter(file.path)
-        length, magic = LENGTH_AND_MAGIC.unpack_from(header)
-        if length < LENGTH_LEAST:
+        length, magic = SIZE_AND_MAGIC.unpack_from(header)
+        if length + LOG_OVERHEAD_BYTES < LEGACY_MIN_BYTES:
             reason = f"a length of {length}"
             break
-        if length + OVERHEAD > size - position:
+        if length + LOG_OVERHEAD_BYTES > size - position:
             break  # the file ends inside
         if magic in (0, 1):
             return None
-        if magic != 2 or length + OVERHEAD < HEADER_BYTES:
+        if magic != 2 or length + LOG_OVERHEAD_BYTES < BATCH_HEADER_BYTES:
             reason = f"magic {magic}, a length of {length}"
             break
         starts.append(position)
         headers.append(header)
-        position += length + OVERHEAD
-    rows = np.frombuffer(b"".join(headers), HEADER)
-    names = ("length", "base_offset", "last_offset_delta", "max_timestamp")
+        position += length + LOG_OVERHEAD_BYTES
+    rows = np.frombuffer(b"".join(headers), BATCH.dtype)
+    names = ("size", "base_offset", "last_offset_delta", "max_timestamp")
     lengths, bases, deltas, times = (rows[name].astype(np.int64) for name in names)
-    columns = [np.array(starts, np.int64), lengths + OVERHEAD, bases + deltas, times]
+    columns = [np.array(starts, np.int64), lengths + LOG_OVERHEAD_BYTES, bases + deltas, times]
     return Headers(np.stack(columns), position, reason)

@@ -14,6 +14,8 @@ import numpy as np
 
 from segproof.files import REAL_FILES, Files
 from segproof.kafka import OffsetIndex, TimeIndex
+from segproof.layouts.kafka import OFFSET_ENTRY, TIME_ENTRY
+from segproof.layouts.table import Layout
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
@@ -58,14 +60,12 @@ class IndexKind:
     """One of the two kinds of index."""
 
     law: str
-    entry: np.dtype[Any]
+    layout: Layout
     opened: type[Any]
     model: type[Any]
     is_by_time: bool
 
 
-OFFSET_ENTRY = np.dtype([("key", ">i4"), ("value", ">i4")])
-TIME_ENTRY = np.dtype([("key", ">i8"), ("value", ">i4")])
 KINDS = {
     "offset-index": IndexKind("OFFIDX-11", OFFSET_ENTRY, OffsetIndex, ModelOffsetIndex, False),
     "time-index": IndexKind("TIMEIDX-10", TIME_ENTRY, TimeIndex, ModelTimeIndex, True),
@@ -152,7 +152,7 @@ class Index:
             return
         if self.entries <= WHOLE_ENTRIES_MAX:
             yield self, sample.sample(WHOLE_SAMPLES)
-        size = self.kind.entry.itemsize
+        size = self.kind.layout.size
         for first in (0, self.entries // 2, self.entries - WHOLE_ENTRIES):
             part = slice(first, first + WHOLE_ENTRIES)
             data = self.data[first * size : part.stop * size]
@@ -199,9 +199,9 @@ def index_of_bytes(kind: IndexKind, base_offset: int, data: bytes) -> Index:
 
     The only slot of a time index is an entry, be it zero.
     """
-    slots = len(data) // kind.entry.itemsize
-    records = np.frombuffer(data, kind.entry, slots)
-    keys, values = records["key"].astype(np.int64), records["value"].astype(np.int64)
+    slots = len(data) // kind.layout.size
+    records = np.frombuffer(data, kind.layout.dtype, slots)
+    keys, values = (records[name].astype(np.int64) for name in records.dtype.names or ())
     written = np.flatnonzero((keys != 0) | (values != 0))
     entries = int(written[-1]) + 1 if len(written) else 0
     if kind.is_by_time and slots == 1:
@@ -230,7 +230,7 @@ def draw_index(unit: Unit, draw: Draw) -> Index:
     kind, number = KINDS[unit.structure], unit.index
     tail = draw.one_of(TAILS)
     if number % 15 == 14:
-        entries, tail = FULL_BYTES // kind.entry.itemsize, 0
+        entries, tail = FULL_BYTES // kind.layout.size, 0
     else:
         entries = draw.number(*SIZES[number % len(SIZES)])
     keys = _timestamps(draw, entries) if kind.is_by_time else _offsets(draw, entries)
@@ -239,8 +239,9 @@ def draw_index(unit: Unit, draw: Draw) -> Index:
         tail = 0  # one slot of zeros would be an entry
     if entries and not keys[-1] and not values[-1]:
         values[-1] = 1  # a slot of zeros is no entry
-    records = np.zeros(entries + tail, kind.entry)
-    records["key"][:entries], records["value"][:entries] = keys, values
+    records = np.zeros(entries + tail, kind.layout.dtype)
+    for name, column in zip(records.dtype.names or (), (keys, values), strict=True):
+        records[name][:entries] = column
     data, path = records.tobytes(), "/drawn"
     files = MemoryFiles(max(len(data), 1 << 16))
     file = files.open(path, writable=True, create=True)

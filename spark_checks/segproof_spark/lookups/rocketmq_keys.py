@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files
+from segproof.layouts.rocketmq import INDEX_ENTRY, INDEX_HEADER
 from segproof.rocketmq import IndexFile
+from segproof.rocketmq.index_table import Geometry
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.structures.structure import creating
 from segproof_model.language.files import Files as ModelFiles
@@ -55,14 +57,6 @@ SPECIAL = (b"polygenelubricants", b"", b"#", b"null#null")
 """The first one's hash has no absolute value in 32 bits."""
 
 LETTERS = 7
-HEADER = np.dtype(
-    [(name, ">i8") for name in ("begin", "end", "begin_offset", "end_offset")]
-    + [("slots", ">i4"), ("count", ">i4")]
-)
-ENTRY = np.dtype(
-    [("key_hash", ">i4"), ("phy_offset", ">i8"), ("time_diff", ">i4"), ("previous", ">i4")]
-)
-
 
 Window = tuple[int, int, int]
 """What is asked beside the key: `max_num`, begin and end; both times are inclusive, in ms."""
@@ -225,10 +219,10 @@ def read_keys(unit: Unit, files: Files, draw: Draw, notes: list[str]) -> KeyInde
     if data is None:
         notes.append(f"not asked: more than {FILE_BYTES_MAX} bytes")
         return None
-    hash_slot_num, index_num = unit.geometry
-    header = np.frombuffer(data, HEADER, 1)[0]
-    count = max(min(int(header["count"]), index_num) - 1, 0)
-    rows = np.frombuffer(data, ENTRY, count, 40 + 4 * hash_slot_num + 20)
+    geometry = Geometry(*unit.geometry)
+    hash_slot_num, index_num = geometry
+    count = max(min(INDEX_HEADER["index_count"].of(data), index_num) - 1, 0)
+    rows = np.frombuffer(data, INDEX_ENTRY.dtype, count, geometry.position_of(1))
     hashes = rows["key_hash"].astype(np.int64)
     known = np.unique(hashes[hashes >= 0])
     key_hashes = np.unique(np.concatenate([known, draw.below(1 << 31, len(known) // 4 + 8)]))
@@ -242,7 +236,7 @@ def read_keys(unit: Unit, files: Files, draw: Draw, notes: list[str]) -> KeyInde
         index_num,
         hashes,
         rows["phy_offset"].astype(np.int64),
-        int(header["begin"]) + 1000 * rows["time_diff"].astype(np.int64),
+        INDEX_HEADER["begin_timestamp"].of(data) + 1000 * rows["time_diff"].astype(np.int64),
         keys_of_hashes(key_hashes),
         key_hashes,
         data,

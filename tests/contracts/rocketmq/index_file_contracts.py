@@ -112,7 +112,7 @@ def entry_decode(data: bytes) -> bool:
     "RMQIDX-2 RMQIDX-7",
     "any 40 raw bytes",
     Mutant("index_count <= 0", "index_count < 0"),
-    Mutant('struct.Struct(">qqqqii")', 'struct.Struct(">qqqiqi")', "*"),
+    Mutant("INDEX_HEADER.struct()", 'struct.Struct(">qqqiqi")', "*"),
     Mutant("values[0], values[1]", "values[1], values[0]", "IndexHeader.keep"),
 )
 def header_decode(data: bytes) -> bool:

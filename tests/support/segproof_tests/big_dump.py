@@ -25,6 +25,7 @@ from segproof.checksums import crc32c
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
+from segproof.layouts.kafka import OFFSET_ENTRY
 
 __all__ = ["CORRUPTIONS", "Corruption", "write_dump"]
 
@@ -182,7 +183,7 @@ def _flip_record(place: Place) -> None:
 def _shift_positions(place: Place) -> None:
     """Let all entries in the middle of an index point one byte too far."""
     path = place.file(".index")
-    data = np.fromfile(path, np.dtype([("offset", ">i4"), ("position", ">i4")]))
+    data = np.fromfile(path, OFFSET_ENTRY.dtype)
     data["position"][len(data) // 3 : len(data) * 2 // 3] += 1
     data.tofile(path)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from segproof.compression import SMALL_BATCH_LIMIT_BYTES
 from segproof.kafka import Record, write_batch
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
+from segproof.layouts.rocketmq import MESSAGE
 from segproof_harness.laws.file_damages import sum_again
 from segproof_tests.mutant_files import (
     ENTRIES,
@@ -31,18 +33,13 @@ __all__ = ["damage", "old_times"]
 
 NUMBERS = (0, 1, -1, 2, 7, 127, 128, 255, 256, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1)
 WIDTHS = {1: "b", 2: "h", 4: "i", 8: "q"}
-BATCH: Fields = (
-    (0, 8), (8, 4), (12, 4), (16, 1), (17, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8),
-    (51, 2), (53, 4), (57, 4),
-)  # fmt: skip
-MESSAGE: Fields = (
-    (0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 8), (28, 8), (36, 4), (40, 8), (56, 8), (72, 4),
-    (76, 8), (84, 4),
-)  # fmt: skip
-"""Those of a record of RocketMQ from hosts with addresses of 4 bytes, up to the body."""
+FIELDS: dict[str, Fields] = {
+    ".log": BATCH.places,
+    "commitlog": MESSAGE.places,
+    **{kind: fields for kind, (_, _, fields) in ENTRIES.items()},
+}
 FAR_NAMES = ("00000000000000000000", "00000000004000000000", "09223372036854775807",
              "00010000000000000000", "00000000000000000061", "9", "first", "-1")  # fmt: skip
-BATCH_HEADER_BYTES = 61
 JUNK_BYTES = 64
 FAR_BYTES = 1 << 32
 
@@ -86,11 +83,8 @@ def _field(draw: random.Random, folder: Path, _: Path) -> str:
     path = drawn_file(draw, folder)
     data, kind = file_bytes(path), kind_of(path)
     starts = _starts(data, kind)
-    fields: Fields | None = BATCH if kind == ".log" else MESSAGE if kind == "commitlog" else None
-    if kind in ENTRIES:
-        fields = ENTRIES[kind][2]
     at = draw.choice(starts or [0])
-    offset, width = draw.choice(fields or ((draw.randrange(len(data) + 1), 4),))
+    offset, width = draw.choice(FIELDS.get(kind) or ((draw.randrange(len(data) + 1), 4),))
     if at + offset + width > len(data):
         return f"{path.name}: nothing, its last part has no such field"
     form = ">" + WIDTHS[width]

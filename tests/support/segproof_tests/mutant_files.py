@@ -6,6 +6,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from segproof.layouts.kafka import INDEX_ENTRIES
+from segproof.layouts.rocketmq import CHECKPOINT, INDEX_ENTRY, INDEX_HEADER, QUEUE_UNIT, TIMER_ENTRY
+
 __all__ = ["ENTRIES", "Drawn", "Fields", "drawn_file", "file_bytes", "kind_of", "regular_files"]
 
 Drawn = Callable[[random.Random, Path, Path], str]
@@ -14,13 +17,11 @@ Drawn = Callable[[random.Random, Path, Path], str]
 Fields = tuple[tuple[int, int], ...]
 
 ENTRIES: dict[str, tuple[int, int, Fields]] = {
-    ".index": (0, 8, ((0, 4), (4, 4))),
-    ".timeindex": (0, 12, ((0, 8), (8, 4))),
-    ".txnindex": (0, 34, ((0, 2), (2, 8), (10, 8), (18, 8), (26, 8))),
-    "consumequeue": (0, 20, ((0, 8), (8, 4), (12, 8))),
-    "index": (40, 20, ((0, 4), (4, 8), (12, 4), (16, 4))),
-    "checkpoint": (0, 8, ((0, 8),)),
-    "timerlog": (0, 52, ((0, 4), (4, 8), (12, 4), (16, 8), (24, 4), (28, 8), (36, 4))),
+    **{suffix: (0, one.size, one.places) for suffix, one in INDEX_ENTRIES.items()},
+    "consumequeue": (0, QUEUE_UNIT.size, QUEUE_UNIT.places),
+    "index": (INDEX_HEADER.size, INDEX_ENTRY.size, INDEX_ENTRY.places),
+    "checkpoint": (0, 8, CHECKPOINT.places[:1]),
+    "timerlog": (0, TIMER_ENTRY.size, TIMER_ENTRY.places[:-1]),
 }
 """By suffix or folder: where the first entry lies, how long each is, and its fields."""
 FOLDERS = ("commitlog", "consumequeue", "index", "timerlog")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segproof.kafka import Record, write_batch
+from segproof.layouts.rocketmq import TIMER_ENTRY, TIMER_SLOT
 from segproof_harness.files.shipped_directories import KAFKA, partition_of, scenarios, stores
 from segproof_tests.partition_files import write_segment
 from segproof_tests.store_files import long_store
@@ -31,7 +32,6 @@ METADATA = "__cluster_metadata-0"
 METADATA_SNAPSHOT = "00000000000000000001-0000000001.checkpoint"
 KEPT = "00000000000000000119"
 """Up to this name the segments of one partition are brought along: more of them add time only."""
-UNIT = ">iqiqiqiiq"
 """An entry of a timer log."""
 TIMES = (1_795_223_725_000, 60_000)
 
@@ -88,10 +88,10 @@ def _equipped_store(store: Path) -> Path:
     for name in ("timerlog", "config"):
         (store / name).mkdir()
     units = b"".join(
-        struct.pack(UNIT, 52, -1, 0, TIMES[0], TIMES[1], offset, 200, 0, 0)
+        TIMER_ENTRY.pack(52, -1, 0, TIMES[0], TIMES[1], offset, 200, 0) + bytes(8)
         for offset in (0, 1500, 3000)
     )
-    slot = struct.pack(">qqqii", sum(TIMES[:2]) // 1000, 0, 104, 3, 0)
+    slot = TIMER_SLOT.pack(sum(TIMES[:2]) // 1000, 0, 104, 3, 0)
     offsets = b'{"offsetTable":{"T@group":{0:8,1:8,2:8}}}'
     for name, data in {
         f"timerlog/{0:020d}": units.ljust(5200, b"\0"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segproof.reading.timer_log import TIMER_ENTRY
+from segproof.layouts.rocketmq import TIMER_ENTRY
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition
 from segproof_tests.store_files import copied_store
@@ -96,8 +96,8 @@ def test_an_end_that_timers_know_of_is_told(
     assert "lost its end" not in saved(store, capsys)[1]
     shutil.rmtree(store.parent / "saved")
     (store / "timerlog").mkdir()
-    entry = np.zeros(1, TIMER_ENTRY)
-    entry["size"], entry["phy_offset"], entry["message_size"] = TIMER_ENTRY.itemsize, 1 << 40, 100
+    entry = np.zeros(1, TIMER_ENTRY.dtype)
+    entry["size"], entry["phy_offset"], entry["message_size"] = TIMER_ENTRY.size, 1 << 40, 100
     (store / "timerlog" / "00000000000000000000").write_bytes(entry.tobytes())
     code, out, err = saved(store, capsys)
     assert code == 1

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.layouts.rocketmq import TIMER_ENTRY, TIMER_SLOT
 from segproof.reading.config_file import json_fault
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
@@ -219,12 +220,12 @@ def timer_store(tmp_path: Path, offsets: list[int], rest: bytes = b"") -> Path:
     for name in ("timerlog", "config"):
         (store / name).mkdir()
     units = b"".join(
-        struct.pack(">iqiqiqiiq", 52, -1, 0, 1_795_223_725_000, 60_000, offset, 200, 0, 0)
+        TIMER_ENTRY.pack(52, -1, 0, 1_795_223_725_000, 60_000, offset, 200, 0) + bytes(8)
         for offset in offsets
     )
     (store / "timerlog" / f"{0:020d}").write_bytes((units + rest).ljust(5200, b"\0"))
     count = len(offsets)
-    slot = struct.pack(">qqqii", 1_795_223_785, 0, 52 * count - 52, count, 0)
+    slot = TIMER_SLOT.pack(1_795_223_785, 0, 52 * count - 52, count, 0)
     (store / "timerwheel").write_bytes(slot.ljust(320, b"\0"))
     (store / "config" / "timercheck").write_bytes(
         struct.pack(">qqqqqqq", 1_795_223_725_000, 52 * count, count, count, 0, 0, 0).ljust(

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The borders of the laws of the small files in a partition and in a data directory."""
 
-import struct
-
 from segproof.checksums import crc32c
 from segproof.findings import Severity
+from segproof.layouts import kafka as layouts
 from segproof_harness.laws.borders.border import Border, Content, Due, Files, Zeros
 from segproof_harness.laws.borders.log_files import BASE, batch, name, segment
 
@@ -41,12 +40,14 @@ def _entry(
     producer_id: int = 7, epoch: int = 2, sequence: int = 2, last: int = END - 1, first: int = -1
 ) -> bytes:
     """Return an entry of a snapshot; `first` is where its open transaction begins."""
-    return struct.pack(">qhiqiqiq", producer_id, epoch, sequence, last, 0, 1, 0, first)
+    return layouts.SNAPSHOT_ENTRY.pack(producer_id, epoch, sequence, last, 0, 1, 0, first)
 
 
 def _snapshot(*entries: bytes, version: int = 1, count: int | None = None) -> bytes:
-    checked = struct.pack(">i", len(entries) if count is None else count) + b"".join(entries)
-    return struct.pack(">hI", version, crc32c(checked)) + checked
+    stored = len(entries) if count is None else count
+    data = bytearray(layouts.SNAPSHOT.pack(version, 0, stored) + b"".join(entries))
+    layouts.SNAPSHOT["crc"].put(data, crc32c(data[layouts.SNAPSHOT["crc"].end :]))
+    return bytes(data)
 
 
 def _with_snapshot(data: Content, log: bytes = PRODUCED, offset: int = END) -> Files:

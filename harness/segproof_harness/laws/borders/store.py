@@ -5,7 +5,7 @@ import struct
 import zlib
 
 from segproof.findings import Severity
-from segproof.rocketmq.message import BLANK_MAGIC
+from segproof.rocketmq.message import blank_head
 from segproof_harness.laws.borders.border import Border, Due, Files
 from segproof_harness.laws.borders.store_files import (
     CHECKPOINT,
@@ -49,14 +49,9 @@ WHOLE_LOG = log_of(*RECORDS)
 LAST = TIME + 2000
 
 
-def _blank(size: int) -> bytes:
-    """Return a blank end that says that it has that many bytes."""
-    return struct.pack(">ii", size, BLANK_MAGIC)
-
-
 def _full(size: int = LOG_BYTES) -> bytes:
     """Return the log with a blank end at the end of its records."""
-    return log_of(*RECORDS, _blank(size - END))
+    return log_of(*RECORDS, blank_head(size - END))
 
 
 def _full_index(*, first: int = 0, begin: int = TIME, room: int = ROOM) -> bytes:

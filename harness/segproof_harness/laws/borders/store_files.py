@@ -5,6 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from segproof.layouts.rocketmq import INDEX_ENTRY, INDEX_HEADER, QUEUE_UNIT
 from segproof.rocketmq.message import MAGIC_V1, Message, encode_message
 from segproof_harness.laws.borders.border import Border, Content, Due, Files
 
@@ -86,7 +87,7 @@ def index_file(
         slot = entry.key_hash % SLOTS
         previous = slots[slot] if entry.previous is None else entry.previous
         slots[slot] = number
-        rows.append(struct.pack(">iqii", entry.key_hash, entry.offset, entry.seconds, previous))
+        rows.append((entry.key_hash, entry.offset, entry.seconds, previous))
     offsets = [entry.offset for entry in entries] or [0]
     last = begin + 1000 * (entries[-1].seconds if entries else 0)
     stored = {
@@ -95,24 +96,24 @@ def index_file(
         "slots": sum(slot > 0 for slot in slots),
         "count": len(entries) + 1 if entries else 0,
     } | header
-    data = struct.pack(">qqqqii", begin, last if end is None else end, *stored.values())
-    data += struct.pack(f">{SLOTS}i", *slots) + bytes(20) + b"".join(rows)
-    return data.ljust(40 + 4 * SLOTS + 20 * room, b"\0")
+    data = INDEX_HEADER.pack(begin, last if end is None else end, *stored.values())
+    data += struct.pack(f">{SLOTS}i", *slots) + bytes(20) + INDEX_ENTRY.pack_all(rows)
+    return data.ljust(place_of(room), b"\0")
 
 
 def place_of(number: int) -> int:
     """Return where an entry begins in an index file."""
-    return 40 + 4 * SLOTS + 20 * number
+    return INDEX_HEADER.size + 4 * SLOTS + INDEX_ENTRY.size * number
 
 
 def unit(offset: int, size: int = SIZE, code: int = 0) -> bytes:
     """Return a unit of a consume queue; no message has tags, whose code is 0."""
-    return struct.pack(">qiq", offset, size, code)
+    return QUEUE_UNIT.pack(offset, size, code)
 
 
 def queue_of(*units: bytes, count: int = QUEUE_UNITS) -> bytes:
     """Return a file of a queue with room for that many units."""
-    return b"".join(units).ljust(20 * count, b"\0")
+    return b"".join(units).ljust(QUEUE_UNIT.size * count, b"\0")
 
 
 UNITS = tuple(unit(offset) for offset in OFFSETS)

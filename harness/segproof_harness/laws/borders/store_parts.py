@@ -5,7 +5,8 @@ import struct
 from collections.abc import Sequence
 
 from segproof.findings import Severity
-from segproof.rocketmq.message import BLANK_MAGIC
+from segproof.layouts.rocketmq import BATCH_UNIT, TIMER_CHECK, TIMER_ENTRY, TIMER_SLOT
+from segproof.rocketmq.message import blank_head
 from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Folder, Link
 from segproof_harness.laws.borders.store_files import (
     END,
@@ -118,26 +119,26 @@ def _wrong_beyond(beyond: int) -> Files:
 
 def _timers(*offsets: int, rest: bytes = b"") -> Files:
     """Return a store with timers for messages at these offsets of the log."""
-    entries = [struct.pack(">iqiqiqiiq", 52, -1, 0, 1, 1, at, SIZE, 0, 0) for at in offsets]
+    entries = (TIMER_ENTRY.pack(52, -1, 0, 1, 1, at, SIZE, 0).ljust(52, b"\0") for at in offsets)
     timers = {TIMERS: (b"".join(entries) + rest).ljust(520, b"\0")}
     return {**SOUND, **timers, CHECK: _timercheck(52 * len(offsets))}
 
 
 def _timercheck(flushed: int, read_to: int = 9) -> bytes:
     """Return what is known of a timer log that is durable up to a position."""
-    return struct.pack(">qqqq", read_to, flushed, 0, 0).ljust(4096, b"\0")
+    return TIMER_CHECK.pack(read_to, flushed, 0).ljust(4096, b"\0")
 
 
 def _waiting(last: int, read_to: int = 1) -> Files:
     """Return a store with two timers of the time 2, and a slot that leads to a position."""
-    slot = struct.pack(">qqqii", 1, 0, last, 2, 0)
+    slot = TIMER_SLOT.pack(1, 0, last, 2, 0)
     return {**_timers(0, 0), CHECK: _timercheck(104, read_to), WHEEL: slot}
 
 
 def _next_file(*records: tuple[str, int]) -> Files:
     """Return the store with a second file of the log, of topics and queue numbers: nothing else
     knows it."""
-    blank = struct.pack(">ii", LOG_BYTES - END, BLANK_MAGIC)
+    blank = blank_head(LOG_BYTES - END)
     later, at = b"", LOG_BYTES
     for topic, number in records:
         later += record(number, at + len(later), topic=topic)
@@ -153,7 +154,7 @@ OWN = [("T", 3), ("T", 4), ("T", 5)]
 def _batches(offset: int) -> Files:
     """Return a log whose second file goes on in no queue, and a queue of batches into the log."""
     log = {name: _next_file(*OTHERS[:3])[name] for name in (LOG, NEXT_LOG)}
-    return {**log, BATCH_QUEUE: struct.pack(">qi", offset, SIZE).ljust(46, b"\0")}
+    return {**log, BATCH_QUEUE: unit(offset)[:12].ljust(BATCH_UNIT.size, b"\0")}
 
 
 BORDERS = (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the arguments of a segment's operations are drawn: near its batches, entries and borders."""
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from segproof.layouts.kafka import ABORTED_TXN, OFFSET_ENTRY, TIME_ENTRY
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.choices import (
     INT32_MAX,
@@ -340,11 +340,11 @@ def draw_index(choose: Choose, base_offset: int, suffix: str) -> bytes:
         value += choose.one_of((61, 70, 140, 5_000))
         entries.append((relative, value))
     if suffix == ".index":
-        return b"".join(struct.pack(">ii", *entry) for entry in entries)
+        return OFFSET_ENTRY.pack_all(entries)
     if suffix == ".timeindex":
-        return b"".join(struct.pack(">qi", value, relative) for relative, value in entries)
+        return TIME_ENTRY.pack_all((value, relative) for relative, value in entries)
     offsets = [clamp64(base_offset + relative) for relative, _ in entries]
-    return b"".join(struct.pack(">hqqqq", 0, 1, one, one, one) for one in offsets)
+    return ABORTED_TXN.pack_all((0, 1, one, one, one) for one in offsets)
 
 
 def draw_damage_to_files(choose: Choose, situation: Situation) -> tuple[Value, ...]:

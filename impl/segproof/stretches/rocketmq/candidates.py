@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from segproof.layouts.rocketmq import MESSAGE, MESSAGE_BYTES_MIN
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES
 from segproof.rocketmq.message import Message, check_message_and_return_size, lacks_body
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
@@ -21,10 +22,10 @@ CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
 CHECKED_BYTES_MIN = 4096
 """So many bytes a look at what may be a message counts at least."""
-HEAD_BYTES = 36
+HEAD_BYTES = MESSAGE["physical_offset"].end
 """Up to here a message says its length, its magic, and where it lies."""
-MESSAGE_BYTES_MIN = 91
-OFFSET_POSITION = 28
+OFFSET_POSITION = MESSAGE["physical_offset"].place
+_HEAD = MESSAGE.dtype_within(HEAD_BYTES)
 MAGIC_BYTES = (0xDA, 0xA3, 0x20)
 MAGIC_ENDS = (0xA7, 0xAB)
 """The last byte of the magic in both versions."""
@@ -74,8 +75,8 @@ def candidates(data: bytes, offset: int | None, count: int) -> Iterator[tuple[in
     for place, byte in enumerate(MAGIC_BYTES[1:], 5):
         rows = rows[view[rows + place] == byte]
     rows = rows[np.isin(view[rows + 7], MAGIC_ENDS)]
-    sizes = np.ndarray((count,), ">i4", data, 0, (1,))[rows]
-    offsets = np.ndarray((count,), ">i8", data, OFFSET_POSITION, (1,))[rows]
+    heads = np.ndarray((count,), _HEAD, data, 0, (1,))[rows]
+    sizes, offsets = heads["total_size"], heads["physical_offset"]
     fits = (sizes >= MESSAGE_BYTES_MIN) & (sizes <= RECORD_LIMIT_BYTES)
     if offset is not None:
         fits &= offsets == rows + offset

@@ -8,13 +8,14 @@ Laws: RMQLOG-1 to RMQLOG-6, RMQSVC-13 to RMQSVC-15.
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile, data_end
 from segproof.kernels import rocketmq_records as kernels
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
 from segproof.rocketmq.message import (
     CRC_MASK,
@@ -33,10 +34,7 @@ SMALL_BODY_BYTES = 4096
 UNITS_OF_A_MESSAGE = 10
 """So many units of a kernel's work is it to read a message, and as many to hash its keys."""
 USUAL_MESSAGE_BYTES = 1024
-QUEUE_ID_AT, QUEUE_OFFSET_AT = 12, 20
-"""Where a message has the number of its queue, and its own number in that."""
-BORN_AT = 40
-"""Where a message has its born timestamp."""
+_HEAD = MESSAGE.dtype_within(MESSAGE["born_timestamp"].end)
 _NAMES = b"KEYSUNIQ_KEYTAGS"
 _TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
 """Columns of position and length: topic, keys, unique key, tags."""
@@ -91,16 +89,18 @@ class MessageBlock(NamedTuple):
 
     def born_timestamps(self, numbers: Int64Array) -> Int64Array:
         """Return when some of the messages were made, by the clocks of their producers."""
-        places = self.rows[numbers, :1] + np.arange(BORN_AT, BORN_AT + 8)
-        born: Int64Array = np.frombuffer(self.data, np.uint8)[places].view(">i8")[:, 0]
-        return born.astype(np.int64)
+        return self._field("born_timestamp", numbers)
 
     def numbers(self) -> tuple[Int64Array, Int64Array]:
         """Return for each message the number of its queue, and its own number in that."""
-        data = np.frombuffer(self.data, np.uint8)
-        ids = data[self.rows[:, :1] + np.arange(QUEUE_ID_AT, QUEUE_ID_AT + 4)].view(">i4")
-        at = data[self.rows[:, :1] + np.arange(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 8)].view(">i8")
-        return ids[:, 0].astype(np.int64), at[:, 0].astype(np.int64)
+        return self._field("queue_id"), self._field("queue_offset")
+
+    def _field(self, name: str, numbers: Any = slice(None)) -> Int64Array:
+        """Return a field of some messages; only fields up to the born timestamp are known."""
+        count = max(0, len(self.data) - _HEAD.itemsize + 1)
+        heads: NDArray[Any] = np.ndarray((count,), _HEAD, self.data, 0, (1,))
+        found: Int64Array = heads[name][self.rows[numbers, 0]].astype(np.int64)
+        return found
 
     def message(self, number: int) -> Message:
         """Return one of the messages."""

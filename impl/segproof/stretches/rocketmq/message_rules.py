@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import BLANK_BYTES
-from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN, ROLLED_BACK
+from segproof.stretches.rocketmq.candidates import ROLLED_BACK
 from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate, UnitFate
 from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, agree
 from segproof.stretches.rocketmq.file_rules import FILES_BEYOND, SECTOR_BYTES, in_place

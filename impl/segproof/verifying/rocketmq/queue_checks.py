@@ -28,7 +28,7 @@ from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
-from segproof.rocketmq.consume_queue import is_queue_name, queue_number
+from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS, is_queue_name, queue_number
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
@@ -41,8 +41,6 @@ from segproof.verifying.rocketmq.lost_end import LedBeyond
 from segproof.verifying.rocketmq.queue_walk import (
     FILLER_SIZE,
     PIECE_UNITS,
-    UNIT,
-    UNIT_BYTES,
     Queue,
     QueueFile,
     Units,
@@ -290,7 +288,9 @@ class QueueChecks:
             one, inside = queue.queue_files[at], slice(lows[at], highs[at])
             places = wanted[inside] - one.first
             units = self._read(one, places)
-            is_right = (units["offset"] == offsets[inside]) & (units["size"] == sizes[inside])
+            is_right = (units["commit_log_offset"] == offsets[inside]) & (
+                units["size"] == sizes[inside]
+            )
             one.seen[places[is_right]] = True
             own = order[inside][is_right]
             check_tags_codes(
@@ -313,14 +313,14 @@ class QueueChecks:
 
     def _read(self, one: QueueFile, places: Int64Array) -> Units:
         """Return units of a file by their places, which rise; zeros where it was cut meanwhile."""
-        found = np.zeros(len(places), UNIT)
+        found = np.zeros(len(places), UNITS)
         with closing(self._files.open(one.path)) as file:
             done = 0
             for near in np.split(places, np.flatnonzero(np.diff(places) > NEAR_UNITS) + 1):
                 first, count = int(near[0]), int(near[-1] - near[0]) + 1
                 data = file.pread(count * UNIT_BYTES, first * UNIT_BYTES)
                 data = data.ljust(count * UNIT_BYTES, b"\0")
-                found[done : done + len(near)] = np.frombuffer(data, UNIT)[near - first]
+                found[done : done + len(near)] = np.frombuffer(data, UNITS)[near - first]
                 done += len(near)
         return found
 
@@ -363,7 +363,7 @@ class QueueChecks:
                 if len(places):
                     units = self._read(one, places)
                     wrong = self._wrong(queue, one, places, units, records)
-                    is_beyond = wrong & (units["offset"] >= records.end)
+                    is_beyond = wrong & (units["commit_log_offset"] >= records.end)
                     found.inside += int(np.count_nonzero(wrong & ~is_beyond))
                     found.beyond += int(np.count_nonzero(is_beyond))
         return found
@@ -468,7 +468,9 @@ class QueueChecks:
         if len(queue.elsewhere) >= PLACES_MAX:  # no more places are known
             return np.zeros(len(places), np.bool_)
         behind = self._read(one, np.minimum(places + 1, one.units - 1))
-        is_alike = (units["offset"] == behind["offset"]) & (units["size"] == behind["size"])
+        is_alike = (units["commit_log_offset"] == behind["commit_log_offset"]) & (
+            units["size"] == behind["size"]
+        )
         is_alike &= places + 1 < one.units
         has_record = np.isin(places + one.first, list(queue.elsewhere))
         are_lost: NDArray[np.bool_] = (is_alike | (units["size"] == FILLER_SIZE)) & ~has_record
@@ -478,7 +480,7 @@ class QueueChecks:
         self, queue: Queue, one: QueueFile, places: Int64Array, units: Units, records: LogRecords
     ) -> NDArray[np.bool_]:
         """Return which units lead into the log, and to no record of their place."""
-        offsets = units["offset"].astype(np.int64)
+        offsets = units["commit_log_offset"].astype(np.int64)
         are_wrong: NDArray[np.bool_] = leads(units) & ~self._are_lost(queue, one, places, units)
         are_wrong &= (offsets >= records.log.min_offset) & ~records.is_dark(offsets)
         return are_wrong
@@ -490,7 +492,7 @@ class QueueChecks:
         if not len(places):
             return
         units = self._read(one, places)
-        offsets = units["offset"].astype(np.int64)
+        offsets = units["commit_log_offset"].astype(np.int64)
         self._expired += int(np.count_nonzero(leads(units) & (offsets < records.log.min_offset)))
         wrong = np.flatnonzero(self._wrong(queue, one, places, units, records))
         self.beyond.add(offsets[wrong][offsets[wrong] >= records.end])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
+from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import REMAKE_STORE, declare
@@ -23,8 +24,6 @@ from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-35", "RMQDISK-36")
 
-UNIT_BYTES = 20
-UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 PIECE_UNITS = 1 << 18
 FILLER_SIZE = (1 << 31) - 1
 Units = NDArray[Any]
@@ -164,10 +163,10 @@ class Walk:
         """Return the unit at a position; after the end of the file, a unit of zeros."""
         with closing(self._files.open(one.path)) as file:
             unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
-        return np.frombuffer(unit, UNIT)
+        return np.frombuffer(unit, UNITS)
 
     def _rises(self, one: QueueFile, first: int, units: Units, following: Units) -> None:
-        offsets = units["offset"].astype(np.int64)
+        offsets = units["commit_log_offset"].astype(np.int64)
         kept = np.flatnonzero(~are_stand_ins(units, following))
         offsets = offsets[kept]
         if not len(offsets):
@@ -187,13 +186,15 @@ class Walk:
 
 def are_units(units: Units) -> NDArray[np.bool_]:
     """Return which of them count."""
-    found: NDArray[np.bool_] = (units["offset"] >= 0) & (units["size"] > 0)
+    found: NDArray[np.bool_] = (units["commit_log_offset"] >= 0) & (units["size"] > 0)
     return found
 
 
 def leads(units: Units) -> NDArray[np.bool_]:
     """Return which units lead to a message: all but those that fill the place before a queue."""
-    are_leading: NDArray[np.bool_] = (units["size"] != FILLER_SIZE) | (units["offset"] != 0)
+    are_leading: NDArray[np.bool_] = (units["size"] != FILLER_SIZE) | (
+        units["commit_log_offset"] != 0
+    )
     return are_leading
 
 
@@ -203,7 +204,9 @@ def are_stand_ins(units: Units, following: Units) -> NDArray[np.bool_]:
     They have a filler's size, or lead where the next unit leads; `following` is that of the last.
     """
     behind = np.concatenate([units[1:], following[:1]])
-    is_alike = (units["offset"] == behind["offset"]) & (units["size"] == behind["size"])
+    is_alike = (units["commit_log_offset"] == behind["commit_log_offset"]) & (
+        units["size"] == behind["size"]
+    )
     found: NDArray[np.bool_] = is_alike | (units["size"] == FILLER_SIZE)
     return found
 
@@ -213,7 +216,7 @@ def pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     with closing(files.open(one.path)) as file:
         for first in range(0, one.size_bytes // UNIT_BYTES, PIECE_UNITS):
             data = file.pread(PIECE_UNITS * UNIT_BYTES, first * UNIT_BYTES)
-            units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
+            units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNITS)
             if not len(units):
                 return
             yield first, units

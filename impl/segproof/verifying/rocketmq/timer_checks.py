@@ -20,6 +20,7 @@ from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import writes
+from segproof.layouts import rocketmq as layouts
 from segproof.reading.config_file import CONFIG
 from segproof.reading.timer_log import (
     ENTRY_BYTES,
@@ -147,6 +148,6 @@ class TimerChecks:
             if status_of(self._files, path) is None:
                 return 0
             with closing(self._files.open(path)) as file:
-                return int.from_bytes(file.pread(8, 0), "big", signed=True)
+                return layouts.TIMER_CHECK["read_to"].read(file)
         except OSError:
             return 0
