@@ -2,7 +2,7 @@
 """Writing record batches of every format and codec.
 
 Upstream: Kafka 4.3.1: MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords.
-Layout: see segproof/kernels/records.py.
+Layout: BATCH of layouts/kafka.py.
 Laws: BATCH-1 to BATCH-9, BATCH-13, BATCH-15, BATCH-19, BATCH-20.
 Not covered: a delete horizon, which only the log cleaner writes.
 """

@@ -2,7 +2,7 @@
 """The offset index: which byte of the log to start reading at for an offset.
 
 Upstream: Kafka, OffsetIndex (4.3.1).
-Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
+Layout: entry i is bytes 8i..8i+7: OFFSET_ENTRY of layouts/kafka.py.
 Laws: OFFIDX-1 to OFFIDX-23.
 Not covered: whether a position is the start of a batch; `segproof.verify` compares with the log.
 """

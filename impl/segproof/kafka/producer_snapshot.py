@@ -3,10 +3,7 @@
 
 Upstream: Kafka, ProducerStateManager.readSnapshot and writeSnapshot, ProducerStateEntry,
     BatchMetadata (since 0.11.0).
-Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the file, int32 count, and
-    per entry 46 bytes: int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
-    int32 offset delta, int64 timestamp, int32 coordinator epoch, int64 first offset of the open
-    transaction (-1: none); all big-endian.
+Layout: SNAPSHOT, then for each entry SNAPSHOT_ENTRY of layouts/kafka.py.
 Laws: PROD-1 to PROD-5, PROD-7.
 """
 

@@ -2,7 +2,7 @@
 """Record batches: what a log is made of, in all three formats, read lazily.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch, AbstractLegacyRecordBatch, FileChannelRecordBatch.
-Layout: see segproof/kernels/records.py. Attributes: bits 0-2 codec, 3 LogAppendTime,
+Layout: BATCH of layouts/kafka.py. Attributes: bits 0-2 codec, 3 LogAppendTime,
   4 transactional, 5 control, 6 delete horizon.
 Laws: BATCH-1 to BATCH-20, SCAN-10.
 Not covered: conversion between formats; what the broker asks of a producer's batch.

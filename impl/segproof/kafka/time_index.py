@@ -2,7 +2,7 @@
 """The time index: from which offset on to look for a timestamp.
 
 Upstream: Kafka, TimeIndex (4.3.1).
-Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
+Layout: entry i is bytes 12i..12i+11: TIME_ENTRY of layouts/kafka.py.
 Laws: TIMEIDX-1 to TIMEIDX-19.
 Not covered: whether a timestamp is that of a batch; `segproof.verify` compares with the log.
 """

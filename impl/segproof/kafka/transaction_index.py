@@ -2,8 +2,7 @@
 """The transaction index: which transactions of a segment were aborted.
 
 Upstream: Kafka, TransactionIndex and AbortedTxn (since 1.1.1).
-Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 first offset, int64
-    last offset, int64 last stable offset; all big-endian, nothing else in the file.
+Layout: entry i is bytes 34i..34i+33: ABORTED_TXN of layouts/kafka.py; nothing else in the file.
 Laws: TXNIDX-1 to TXNIDX-18.
 Not covered: whether an entry belongs to a control batch; `segproof.verify` looks at that.
 """

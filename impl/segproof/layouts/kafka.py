@@ -59,18 +59,18 @@ MESSAGE_CHECKED_FROM: Final = MESSAGE_1["crc"].end
 
 OFFSET_ENTRY: Final = Layout(
     "entry of an offset index",
-    Field("offset", 0, "int32", "offset - base offset of the segment; 0 to 2147483647"),
+    Field("offset", 0, "int32", "relative: offset - base offset of the segment; 0 to 2147483647"),
     Field("position", 4, "int32", "first byte of the batch in the `.log`"),
 )
 TIME_ENTRY: Final = Layout(
     "entry of a time index",
     Field("timestamp", 0, "int64", "milliseconds; the largest timestamp so far"),
-    Field("offset", 8, "int32", "offset - base offset of the segment; 0 to 2147483647"),
+    Field("offset", 8, "int32", "relative: offset of that timestamp - base offset of the segment"),
 )
 ABORTED_TXN: Final = Layout(
     "entry of a transaction index",
     Field("version", 0, "int16", "0 in every release"),
-    Field("producer_id", 2, "int64", "of the transaction"),
+    Field("producer_id", 2, "int64", "the producer of the transaction"),
     Field("first_offset", 10, "int64", "of the transaction's first record, absolute, inclusive"),
     Field("last_offset", 18, "int64", "of the abort marker, absolute, inclusive"),
     Field("last_stable_offset", 26, "int64", "first undecided offset when the marker was written"),
@@ -79,24 +79,20 @@ SNAPSHOT: Final = Layout(
     "header of a producer snapshot",
     Field("version", 0, "int16", "1 in every release"),
     Field("crc", 2, "uint32", "CRC-32C of all bytes from 6 to the end of the file"),
-    Field("count", 6, "int32", "of entries"),
+    Field("count", 6, "int32", "entries of the file"),
 )
 SNAPSHOT_ENTRY: Final = Layout(
     "entry of a producer snapshot",
-    Field("producer_id", 0, "int64", ""),
+    Field("producer_id", 0, "int64", "the producer that has this state"),
     Field("epoch", 8, "int16", "the producer's, -1 before its first batch"),
     Field("last_sequence", 10, "int32", "of its last record; -1 without a batch"),
     Field("last_offset", 14, "int64", "of its last record; -1 without a batch"),
-    Field(
-        "offset_delta", 22, "int32",
-        "last offset - first offset of its last batch; 0 without a batch",
-    ),
+    Field("offset_delta", 22, "int32",
+          "last offset - first offset of its last batch; 0 without a batch"),
     Field("timestamp", 26, "int64", "of its last batch or marker, in milliseconds"),
     Field("coordinator_epoch", 34, "int32", "of its last marker, -1 before the first"),
-    Field(
-        "current_transaction", 38, "int64",
-        "offset of the first record of its open transaction, -1 without",
-    ),
+    Field("current_transaction", 38, "int64",
+          "offset of the first record of its open transaction, -1 without"),
 )  # fmt: skip
 INDEX_ENTRIES: Final = {
     ".index": OFFSET_ENTRY, ".timeindex": TIME_ENTRY, ".txnindex": ABORTED_TXN,

@@ -3,7 +3,7 @@
 
 Upstream: RocketMQ 5.5.1: ConsumeQueue, MappedFileQueue.
 Layout: `<store>/consumequeue/<topic>/<queue>/<20 digits>`: the position of the file's first byte in
-  the queue. Unit n is bytes 20n..20n+19: int64 offset in the log, int32 size, int64 tags code.
+  the queue. Unit n is bytes 20n..20n+19: QUEUE_UNIT of layouts/rocketmq.py.
 Laws: RMQCQ-1 to RMQCQ-3.
 Not covered: the extension files; a negative place in the queue; deleting what has expired; the
   lookup by time of releases up to 5.1.0.

@@ -2,8 +2,7 @@
 """The first 40 bytes of an index file: what time and which part of the log its entries span.
 
 Upstream: RocketMQ IndexHeader (4.7.1 to 5.5.1).
-Layout: int64 begin timestamp @0, end timestamp @8, begin offset @16, end offset @24; int32 slot
-    count @32, index count @36; big-endian.
+Layout: INDEX_HEADER of layouts/rocketmq.py.
 Laws: RMQIDX-2, RMQIDX-6 to RMQIDX-8, RMQIDX-23 to RMQIDX-25.
 """
 
