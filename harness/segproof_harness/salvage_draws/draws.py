@@ -100,7 +100,10 @@ def judge_damaged(
     saved = _saved(source, target, salvager, verdict)
     if saved is not None:
         given = Input(partition, damaged, others)
-        judge_partition(given, read_output(target), saved[0], verdict)
+        output = read_output(target)
+        judge_partition(given, output, saved[0], verdict)
+        if output.logs and _saved(target / PARTITION, folder / "again", salvager, verdict):
+            _count_changes(output.logs, read_output(folder / "again").logs, verdict)
     return verdict
 
 
@@ -125,7 +128,22 @@ def judge_damaged_store(
     saved = _saved(source, target, salvager, verdict)
     if saved is not None:
         judge_store(StoreInput(sound, files, foreign), target, saved[0], verdict)
+        log = _log_and_queues(target)
+        if log and _saved(target, folder / "again", salvager, verdict):
+            _count_changes(log, _log_and_queues(folder / "again"), verdict)
     return verdict
+
+
+def _log_and_queues(store: Path) -> dict[str, bytes]:
+    parts = ("commitlog", "consumequeue")
+    paths = [path for part in parts for path in (store / part).rglob("*") if path.is_file()]
+    return {str(path.relative_to(store)): path.read_bytes() for path in paths}
+
+
+def _count_changes(one: Mapping[str, bytes], two: Mapping[str, bytes], verdict: Verdict) -> None:
+    """Count the files that a salvage of what was saved has changed."""
+    changed = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    verdict.counts["changed when saved again"] += len(changed)
 
 
 def _saved(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 FAULTS = (
     "raised", "made up", "wrong offset", "twice", "falling", "below its name", "unframed",
-    "unsound", "nowhere", "changed", "wrong number", "wrong unit", "not indexed", "told too few",
-    "told too many",
+    "unsound", "nowhere", "changed", "wrong number", "wrong unit", "not indexed",
+    "changed when saved again", "told too few", "told too many",
 )  # fmt: skip
 """What no salvage may do, by the names of `Verdict.counts`."""
 

@@ -146,6 +146,18 @@ def test_the_judge_sees_a_wrong_salvage(plant: Callable[[Path], None]) -> None:
     assert PLANTED[plant] <= judge_draw("rocketmq", SEED, salvager).faults.keys()
 
 
+def test_the_judge_sees_that_a_second_salvage_changes_something() -> None:
+    """The output of the first one is saved once more."""
+
+    def salvager(source: Path, target: Path) -> Told:
+        told = salvage_of_rocketmq(source, target)
+        if source.name == "out":
+            _zero_last(target)
+        return told
+
+    assert {"changed when saved again": 1} == judge_draw("rocketmq", SEED, salvager).faults
+
+
 def test_the_reader_refuses_what_is_broken(tmp_path: Path) -> None:
     """Each byte of a body counts, and each length."""
     store = drawn_store(Random(3), tmp_path / "store", (1,))
