@@ -103,8 +103,8 @@ def _sound_range(log: CommitLog, log_file: LogFile, files: Files) -> list[_Range
         elif offset != found[0].end:
             break
         request = dispatch_request_of(message)
-        tag = tag_key_of(request)
-        keys = keys_of(request) + ([] if tag is None else [tag])
+        named = {*keys_of(request), tag_key_of(request)}
+        keys = [key for key in named if key is not None]
         hashes = np.asarray(index_key_hash_many(keys)).tolist() if keys else []
         found[0].hashes[offset] = set(hashes)
         found[0].end = found[0].zeros_end = offset + result.size
