@@ -74,7 +74,7 @@ def _picture(example: Example) -> str:
     above, below = list[str](), list[str]()
     fates = iter(example.told.split())
     for word in example.line.split():
-        is_batch = word not in ("~", ">", "|")
+        is_batch = word[0] not in "~>|="
         fate = [next(fates) for _ in words_of(word)][0] if is_batch else ""  # noqa: RUF015
         width = max(len(word), len(fate))
         above.append(word.ljust(width))

@@ -31,7 +31,8 @@ LEGEND = (
     ),
     ("0..17", "18 batches of one record each"),
     ("~", f"{BYTES} bytes that are no batch with a right checksum"),
-    ("\\|", "the end of a log, and the begin of the next one"),
+    ("\\|", "a log ends, and the next one begins; its name is the first offset that it states"),
+    ("=100", "the name of the log is 100"),
     (">", "a batch begins that the end of the log cuts off"),
     ("10-19?", "a search found the batch; to others sizes lead"),
     ("10-19!", "no broker loads a log with it"),
@@ -63,8 +64,11 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
     logs, rows = list[LogFacts](), list[Rows]()
     names = list[int]()
     for part in line.split("|"):
-        at, own, torn = 0, list[Rows](), None
+        at, own, torn, name = 0, list[Rows](), None, -1
         for number, word in enumerate(words_of(part)):
+            if word[0] == "=":
+                name = int(word[1:])
+                continue
             if word in ("~", ">"):
                 torn = at if word == ">" else torn
                 at += BYTES
@@ -73,7 +77,7 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
             row["start"], row["end"], row["log"] = at, at + row["end"], len(logs)
             at = int(row["end"][0])
             own.append(row)
-        names.append(int(own[0]["first"][0]) if own else 0)
+        names.append(int(own[0]["first"][0]) if name < 0 else name)
         logs.append(LogFacts(names[-1], None, at, at, torn))
         rows += own
     if named is not None:

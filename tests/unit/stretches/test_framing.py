@@ -24,6 +24,7 @@ from segproof.stretches.kafka.facts import (
 )
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
 from segproof.stretches.kafka.header_rows import rows_of
+from segproof_harness.files.shipped_directories import DATA, partition_of
 from segproof_tests.memory_logs import batch
 
 BASE = 1000
@@ -149,6 +150,16 @@ def test_batches_around_damage_are_found(name: str, is_indexed: bool) -> None:
         assert [wanted[one] for one in ("start", "end", "first", "magic", "mark")] == [
             mended[one] for one in ("start", "end", "first", "magic", "mark")
         ]
+
+
+def test_compressed_messages_have_the_first_offset_that_is_inside() -> None:
+    """A header of magic 1 states the last one."""
+    log = min(partition_of(DATA / "kafka" / "v1-gzip").glob("*.log"))
+    source = source_of(log.read_bytes())
+    rows = opened(frame_partition([source]), source)
+    assert {0, 1} >= set(rows["magic"].tolist())
+    assert (rows["first"][1:] > rows["last"][:-1]).all()
+    assert (rows["last"] > rows["first"]).any()
 
 
 def test_two_damages_leave_a_part_that_only_a_search_or_the_index_reaches() -> None:

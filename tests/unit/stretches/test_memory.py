@@ -89,10 +89,10 @@ def test_a_terabyte_with_one_damage_is_few_rows() -> None:
     rows = list[Rows]()
     for log in range(LOGS):
         if log == 700:
-            rows += log_rows(log, 0, 50_000), [odd], log_rows(log, 50_100)
+            rows += [*log_rows(log, 0, 50_000), odd, *log_rows(log, 50_100)]
         else:
-            rows.append(log_rows(log))
-    facts = Facts(logs, np.concatenate([one for own in rows for one in own]))
+            rows += log_rows(log)
+    facts = Facts(logs, np.concatenate(rows))
     begun = len(facts.rows)
     tracemalloc.start()
     facts, placement = place_all(facts, opened)

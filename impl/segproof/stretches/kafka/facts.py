@@ -62,8 +62,9 @@ ROW = np.dtype(
 """One batch with a right checksum, or a stretch of them.
 
 `log`: index of its log in `Facts.logs`. `start`, `end`: its bytes [start, end) in the log.
-`first`, `last`: offsets of its first and last record, as stored. Of a compressed message of magic 0
-    or 1 the header states the last offset only; both fields contain it.
+`first`, `last`: offsets of its first and last record, as stored. A compressed message of magic 0 or
+    1 states its last offset only; the first one is inside. Both are the last one if that message is
+    too large to look into.
 `batches`: number of batches; 1 if the row is no stretch.
 `leaps`: number of pairs of neighbours inside the stretch that leave offsets out between them.
 `records`: number of records, as the headers state it, at most one for each offset.

@@ -11,13 +11,13 @@ Laws: BATCH-2, BATCH-3, BATCH-14, BATCH-19.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 import numpy as np
 
-from segproof.errors import CorruptRecordError
+from segproof.errors import CorruptRecordError, TooLargeError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
@@ -130,7 +130,7 @@ def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "_Noted") -> Ro
     start, end = int(stretch["start"][0]), int(stretch["end"][0])
     opener = Opener(stretch, part)
     for table in BatchScan(file, start, end, deep=False).tables():
-        rows = rows_of(table, Reach(stretch["reach"][0]))
+        rows = _rows_at(file, table, Reach(stretch["reach"][0]))
         rows["log"] = stretch["log"][0]
         noted.note(table, rows)
         opener.add(rows)
@@ -140,6 +140,29 @@ def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "_Noted") -> Ro
             law="BATCH-3", position=start,
         )  # fmt: skip
     return opener.rows()
+
+
+def _rows_at(
+    file: ReadOnlyFile, table: BatchTable, reach: Reach, data: bytes | None = None
+) -> Rows:
+    """Return a row for each batch, with what only its records state.
+
+    That is whether a broker loads it, and the first offset of a compressed message of magic 0 or 1.
+    `data` is the one batch of the table, if its bytes in the file are not those.
+    """
+    rows = rows_of(table, reach)
+    for row in np.flatnonzero(may_not_load(table)).tolist():
+        position, size, magic = (
+            int(table[name][row]) for name in ("position", "size_bytes", "magic")
+        )
+        batch = RecordBatch(file, position, size, magic, in_file=True)
+        batch = batch if data is None else read_batch(data)
+        rows["is_loadable"][row] = is_loadable(batch)
+        if rows["is_loadable"][row] and magic < 2:
+            with suppress(TooLargeError):  # then only the last offset is known
+                first = batch.base_offset
+                rows["first"][row] = first if first <= rows["last"][row] else rows["last"][row]
+    return rows
 
 
 class _Noted:
@@ -237,13 +260,7 @@ class _Framing:
         # Where a search led, reach changes at the first batch that an entry leads to.
         if reach is not Reach.SEARCH or not len(self._noted.positions):
             plain = plain_rows_of(table, reach, self._log, EDGE_BATCHES)
-        rows = rows_of(table, reach) if plain is None else plain
-        odd = may_not_load(table) if plain is None else ()
-        for row in np.flatnonzero(odd).tolist():
-            position, size = int(table["position"][row]), int(table["size_bytes"][row])
-            magic = int(table["magic"][row])
-            batch = RecordBatch(self._file, position, size, magic, in_file=True)
-            rows["is_loadable"][row] = is_loadable(batch if data is None else read_batch(data))
+        rows = _rows_at(self._file, table, reach, data) if plain is None else plain
         if data is None:
             self._noted.note(table, rows)
         return rows

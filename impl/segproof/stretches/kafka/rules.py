@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from segproof.integers import INT64_MAX
-from segproof.stretches.kafka.desk import Desk, Fate, MustOpen
+from segproof.stretches.kafka.desk import Desk, Fate, Group, MustOpen
 from segproof.stretches.kafka.facts import Int64s, Part, Reach
 from segproof.stretches.kafka.moving import belongs, blocks
 from segproof.stretches.kafka.rising_chain import heaviest_chain
@@ -77,14 +77,14 @@ def _due(desk: Desk) -> Int64s:
         return spans
     touches = desk.touch(numbers[:-1], numbers[1:])
     before = np.append(-1, np.where(touches, rows["last"][:-1] + 1, -1))
-    if rows["log"][0] == 0 and rows["start"][0] == 0:
-        before[0] = desk.logs[0].base_offset
     is_within = np.append(rows["log"][:-1] == rows["log"][1:], False)
     after = np.append(np.where(touches, rows["first"][1:], -1), -1)
     at_end = np.where(~is_within & desk.ends_log(numbers), desk.nexts[rows["log"]], -1)
     after = np.where(is_within, after, at_end)
     is_exact = (before >= 0) & (spans >= 0) & (before + spans + 1 == after)
-    return np.where(is_exact, before, -1)
+    named = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
+    is_named = (rows["start"] == 0) & (spans >= 0) & (named + spans + 1 == after)
+    return np.where(is_exact, before, np.where(is_named, named, -1))
 
 
 def _falling(desk: Desk) -> None:
@@ -109,7 +109,9 @@ def _rising(desk: Desk) -> None:
         released = []
         for row in desk.suspects:
             is_inner = row + 1 < len(desk.rows) and desk.touches(row, row + 1)
-            if not (is_kept[row - 1] and (is_kept[row + 1] or not is_inner)):
+            base_offset = desk.logs[desk.rows["log"][row]].base_offset
+            is_named = desk.rows["start"][row] == 0 and desk.suspects[row] == base_offset
+            if not ((is_kept[row - 1] or is_named) and (is_kept[row + 1] or not is_inner)):
                 released.append(row)
         if not released:
             break
@@ -189,8 +191,31 @@ def _foreign(desk: Desk) -> None:
         edges = desk.edge(before, is_end=True), desk.edge(own, is_end=False)
         if contradicts(*edges, desk.edge(own, is_end=True), desk.edge(after, is_end=False)):
             strange += own
+    strange += _below_names(desk, groups)
     if strange:
-        desk.set_aside(strange)
+        desk.set_aside(sorted({*strange}))
+
+
+def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
+    """Return the rows of groups below their log's name, if the log has more bytes that are not."""
+    if not len(desk.kept):
+        return []
+    bases = np.array([log.base_offset for log in desk.logs], np.int64)[desk.rows["log"]]
+    is_below = desk.firsts + desk.spans < bases
+    if not is_below[desk.kept].any():
+        return []
+    sizes = desk.rows["end"] - desk.rows["start"]
+    named = desk.kept[~is_below[desk.kept]]
+    named_bytes = np.bincount(desk.rows["log"][named], sizes[named], len(desk.logs))
+    parts = [
+        [row for row in group.rows if desk.rows["log"][row] == log]
+        for group in groups if group.is_at_damage
+        for log in np.unique(desk.rows["log"][group.rows]).tolist()
+    ]  # fmt: skip
+    return [
+        row for part in parts for row in part
+        if is_below[part].all() and sizes[part].sum() < named_bytes[desk.rows["log"][row]]
+    ]  # fmt: skip
 
 
 def _copies(desk: Desk) -> None:
@@ -282,13 +307,15 @@ RULES = (
          " batches of the log.", _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
-         " its offsets are missing between them: no checksum covers a base offset.",
+         " its offsets are missing between them: no checksum covers a base offset. The name of a"
+         " log is the neighbour of its first batch.",
          "A copy; a batch whose own offsets are missing elsewhere; a place where more offsets are"
          " missing than the batch has.", _exact_place),
     Rule("PLACE-5", "foreign",
          "A block beside damage is set aside if it contradicts what is kept around it: its"
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
-         " magic, or a broker's timestamp is a day off. It is smaller than either side.",
+         " magic, a broker's timestamp is a day off, or its log's name is above it. What it"
+         " contradicts has more bytes.",
          "A new leader or producer; a lone batch whose epoch is one bit off, since no checksum"
          " covers an epoch; any timestamp of a client; a sequence that begins with 0 again.",
          _foreign),
