@@ -327,12 +327,11 @@ def _count_kept(
     if place is not None and place.is_own:
         return
     if place is None:
-        is_inner = any(
-            batch.content in one.content and one.first <= batch.offset <= one.last
-            for one in given.partition.truth
-        )
+        around = [one for one in given.partition.truth if batch.content in one.content]
+        is_inner = any(one.first <= batch.offset <= one.last for one in around)
         kind = "message of a broken batch" if is_inner else "made up"
-        found = Kept(name, batch.position, batch.offset, batch.last, "" if is_inner else UNKNOWN)
+        fact = "" if is_inner else "message of a broken batch" if around else UNKNOWN
+        found = Kept(name, batch.position, batch.offset, batch.last, fact)
         verdict.counts[kind if is_sound(batch) else "unsound"] += 1
         (verdict.untold if is_inner else verdict.wrong).append(found)
         return
@@ -378,6 +377,7 @@ def _told(
 ) -> str:
     """Return whether the count of lost offsets is `exact`, `at least`, or wrong.
 
+    What is kept though no fact tells it apart may say any offset, so then no count is too high.
     Nothing tells of some lost offsets: those before the first and after the last trace of the
     partition, if its last log ends with a whole batch, or with zeros after it; those of kept
     batches that no fact tells apart; and in a compacted topic any that compaction may have taken.
@@ -393,8 +393,8 @@ def _told(
     most = _lost(given, kept)
     if not given.is_dense:
         present = sum(one.last - one.first + 1 for one in truth) - most
-        most = truth[-1].last - min(truth[0].first, begin) + 1 - present
-    if told.lost > most:
+        most = truth[-1].last - min(begin, *given.partition.logs) + 1 - present
+    if told.lost > most and not untold:
         return "told too many"
     upper = told.lost if told.is_exact else told.at_most
     if upper is not None and upper < sure:

@@ -39,7 +39,7 @@ def test_what_salvage_does_wrong_is_known(seed: int) -> None:
     assert judge_draw("kafka", seed).faults == FAULTS_OF_TODAY.get(seed, {})
 
 
-@pytest.mark.parametrize("seed", range(40, 52))
+@pytest.mark.parametrize("seed", range(40, 50))
 def test_a_partition_is_sound_before_its_damage(seed: int, tmp_path: Path) -> None:
     """`verify --deep` finds nothing, and the checksum of each batch is right."""
     partition, _ = draw_partition(Random(seed))
@@ -154,7 +154,7 @@ CHECKS: dict[str, Callable[[Damaged, Damaged, Damage], bool]] = {
 def test_each_damage_makes_what_it_says() -> None:
     """Over some partitions; all kinds are met."""
     met = set[str]()
-    for seed in range(60, 84):
+    for seed in range(60, 76):
         random = Random(seed)
         partition, foreign = draw_partition(random)
         for do in KAFKA_DAMAGES.values():
@@ -171,7 +171,7 @@ def test_each_damage_makes_what_it_says() -> None:
 # --- the judge
 
 SEED = 1
-"""A draw that is saved without a fault, which wrong salvages below are then given."""
+"""A draw that is saved without a fault (see above), which wrong salvages are given."""
 
 
 def _log(out: Path) -> Path:
@@ -242,7 +242,6 @@ def test_the_judge_sees_a_wrong_salvage(plant: Callable[[Path], None]) -> None:
         plant(target)
         return told
 
-    assert {} == judge_draw("kafka", SEED).faults
     found = judge_draw("kafka", SEED, salvager).faults.keys()
     follow = {"told too few", "changed when saved again"}
     assert PLANTED[plant] <= found <= PLANTED[plant] | follow

@@ -69,7 +69,7 @@ def _check(before: dict[str, bytes], after: dict[str, bytes], noted: set[str]) -
 
 
 SEED = 1
-"""A draw that is saved without a fault, which wrong salvages below are then given."""
+"""A draw that is saved without a fault (see above), which wrong salvages are given."""
 
 
 def _log(out: Path) -> Path:
@@ -142,7 +142,6 @@ def test_the_judge_sees_a_wrong_salvage(plant: Callable[[Path], None]) -> None:
         plant(target)
         return told
 
-    assert {} == judge_draw("rocketmq", SEED).faults
     assert PLANTED[plant] <= judge_draw("rocketmq", SEED, salvager).faults.keys()
 
 
