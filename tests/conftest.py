@@ -108,9 +108,8 @@ def _short_pauses(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
-            for module in ("reading.live_writer", "verifying.segment_files"):
-                name = f"segproof.{module}.sleep"
-                patch.setattr(name, lambda seconds: time.sleep(seconds / 1000))
+            name = "segproof.reading.live_writer.sleep"
+            patch.setattr(name, lambda seconds: time.sleep(seconds / 1000))
             patch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
         yield
 

@@ -13,19 +13,24 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
-from segproof.reading.directory_kinds import STRAY
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
+from segproof.inventory.walk import (
+    DataDirectory,
+    Layout,
+    NotListed,
+    partition_in,
+    take_inventory,
+    unread_words,
+)
 from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
-from segproof.verifying.directory_checks import Partition, find_partitions
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_files import Segment
+from segproof.verifying.loose_files import stray_words
 from segproof_harness.reading.segment_file_rows import field_of
 from segproof_harness.reports.text import reason_of
 
 Row = dict[str, Any]
-TOLD = ("DISK-1", "DISK-46")
-"""Directories that can't be listed, and whole layouts that are not read."""
 
 
 def partition_rows(
@@ -43,11 +48,16 @@ def partition_rows(
     that can't be listed, or is of another layout. `on_progress` is told how many partitions are
     read, and how many there are in all. Raises: OSError for `path`.
     """
-    reporter, files = Reporter(Wanted()), with_unpacked(files)
-    found = [one for one in find_partitions(path, files, reporter) if one.segments]
-    for finding in reporter.finish():
-        if finding.law in TOLD or STRAY in finding.message:
-            tell(f"{finding.path}: {finding.message}")
+    files, found = with_unpacked(files), list[Partition]()
+    for item in take_inventory(path, files):
+        partition = partition_in(item)
+        if partition is not None and partition.segments:
+            found.append(partition)
+        elif isinstance(item, NotListed | Layout) and (why := unread_words(item)) is not None:
+            tell(f"{item.path}: {why}")
+        elif isinstance(item, DataDirectory):
+            for stray, words, _ in stray_words(item, files):
+                tell(f"{stray}: {words}")
     for done, partition in enumerate(sorted(found, key=_order)):
         if on_progress is not None:
             on_progress(done, len(found))

@@ -13,6 +13,9 @@ RECENT_NS = 1_000_000_000
 PAUSES_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Between tries. Together longer than a busy machine lets a writer wait in the middle of a step."""
 
+STEP_PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
+"""The pauses, one after the other, for a broker that may be in the middle of a step."""
+
 
 def changed_recently(paths: Iterable[str], files: Files) -> bool:
     """Return whether one of the paths was changed within the last second, or is gone."""
@@ -53,3 +56,11 @@ def until_steady(ask: Callable[[], Answer], may_change: Callable[[], bool]) -> A
                 raise
         pause(seconds)
     return ask()
+
+
+def wait_for_a_step(paths: Iterable[str], files: Files, pause_seconds: float) -> bool:
+    """Pause if one of the paths was changed a moment ago; return whether it was."""
+    is_recent = changed_recently(paths, files)
+    if is_recent:
+        pause(pause_seconds)
+    return is_recent

@@ -19,6 +19,8 @@ from typing import Literal
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
+from segproof.inventory.segment_listing import sized
+from segproof.inventory.walk import NotListed, partition_in, take_inventory
 from segproof.processes import Meter, Progress, Sharing, processes_for
 from segproof.reading.unfinished import MARKER
 from segproof.reading.unread_places import check_read
@@ -34,9 +36,8 @@ from segproof.rebuilding.safe_places import (
     lock_of,
 )
 from segproof.rebuilding.segment_build import PASSES, Options
-from segproof.verifying.directory_checks import find_partitions
+from segproof.verifying.directory_checks import report_not_listed
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_listing import sized
 
 __all__ = ["RebuiltPartition", "rebuild_all"]
 
@@ -165,19 +166,19 @@ def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> 
         raise NotADirectoryError(20, "not a directory", path)
     reporter = Reporter(Wanted())
     tasks = []
-    for partition in find_partitions(path, files, reporter):
-        logs = [one for one in partition.segments if ".log" in one.suffixes]
-        if not logs:
+    for item in take_inventory(path, files):
+        if isinstance(item, NotListed):
+            report_not_listed(item, reporter)
+        partition = partition_in(item)
+        logs = [one for one in partition.segments if ".log" in one.suffixes] if partition else []
+        if partition is None or not logs:
             continue
         inner = os.path.relpath(partition.directory, path)
         target = None if out is None else os.path.normpath(os.path.join(out, inner))
         only_logs = (replace(one, suffixes=frozenset({".log"})) for one in logs)
         size = sum(sized(one, files).size_bytes for one in only_logs)
         tasks.append(_Task(partition.directory, target, size))
-    listed = {task.path for task in tasks}
-    unread = tuple(
-        one for one in reporter.finish() if one.law == "DISK-1" and one.path not in listed
-    )
+    unread = tuple(one for one in reporter.finish() if one.law == "DISK-1")
     return _Found(tasks, unread)
 
 

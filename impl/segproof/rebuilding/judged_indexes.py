@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
+from segproof.inventory.segment_listing import sized
+from segproof.inventory.segments import Segment as CheckedSegment
+from segproof.inventory.walk import partition_in, take_inventory
 from segproof.processes import Meter, Sharing, processes_for
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
-from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.lost_offsets import CUT_LOG
 from segproof.verifying.partition_verification import PartitionCheck
-from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import Segment as CheckedSegment
-from segproof.verifying.segment_listing import sized
 from segproof.verifying.segment_verification import SteadyCheck
 
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
@@ -104,7 +104,7 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     for one in partition.segments:
         lacks = (suffix for suffix in INDEX_SUFFIXES[:2] if suffix not in one.suffixes)
         defects |= {one.path(suffix): Defect("DISK-5", "it is missing") for suffix in lacks}
-    found = next(find_partitions(partition.directory, files, Reporter(Wanted())), None)
+    found = next(filter(None, map(partition_in, take_inventory(partition.directory, files))), None)
     if found is None:
         raise log_changed(partition.directory)
     segments = [replace(sized(one, files), is_stopped=True) for one in found.segments]

@@ -10,12 +10,12 @@ from contextlib import closing, suppress
 import numpy as np
 
 from segproof.files import Files, ReadOnlyFile, holds_zeros
+from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Int64Array, Piece, PieceKind
 from segproof.salvaging.gaps import Gap
 from segproof.stretches.unreadable_blocks import ReadableParts
-from segproof.verifying.directory_checks import Partition
 
 
 class Contents:

@@ -18,6 +18,7 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.integers import INT32_MAX
+from segproof.inventory.partitions import Partition
 from segproof.inventory.small_files import last_offset, parse_producers
 from segproof.kafka.batch_table import CONTROL, check_batches
 from segproof.kafka.producer_snapshot import (
@@ -27,7 +28,6 @@ from segproof.kafka.producer_snapshot import (
 )
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.salvaging.salvaged_partition import SalvagedPartition
-from segproof.verifying.directory_checks import Partition
 
 Entries = Mapping[int, ProducerStateEntry]
 """By producer id."""

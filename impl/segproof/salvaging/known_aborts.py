@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
+from segproof.inventory.segments import Segment
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.rebuilding.old_indexes import old_aborted_txns, old_offsets
 from segproof.salvaging.gaps import Gap
 from segproof.salvaging.saved_transactions import SavedLog
-from segproof.verifying.segment_files import Segment
 
 
 def entries_of(segments: Sequence[Segment], files: Files) -> dict[int, list[AbortedTxn]]:

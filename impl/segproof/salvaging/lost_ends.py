@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from segproof.files import Files, ReadOnlyFile
+from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.reading.index_origins import is_of_other_log
 from segproof.reading.indexed_ends import Block, blocks_at, indexed_end, torn_end_of
@@ -17,7 +18,6 @@ from segproof.reading.open_indexes import is_older_copy_at
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
 from segproof.stretches.unreadable_blocks import ReadableParts
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.named_ends import index_of

@@ -14,6 +14,8 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
@@ -24,11 +26,9 @@ from segproof.reading.pieces import PieceKind, first_offsets, say_first_offset
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.dense_logs import segments_in_doubt
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_outs_of
 from segproof.verifying.keyless_records import KeylessEnds, end_batches, first_keyless
 from segproof.verifying.segment_carry import CutOutGap
-from segproof.verifying.segment_files import Segment
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from operator import attrgetter
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
+from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.producer_snapshot import ProducerStateEntry, write_snapshot_file
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
@@ -35,7 +36,6 @@ from segproof.salvaging.known_aborts import KnownAborts, entries_of
 from segproof.salvaging.marker_words import Fate, words_of, words_of_more
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.saved_transactions import Break, Lost, SavedLog, Transaction
-from segproof.verifying.directory_checks import Partition
 
 
 def keep_transactions(partition: Partition, told: SalvagedPartition, files: Files) -> None:

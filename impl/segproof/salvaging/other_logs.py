@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from segproof.files import Files
+from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_origins import shows_name
@@ -18,7 +19,6 @@ from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
-from segproof.verifying.segment_files import Segment
 
 
 class OtherLogs(NamedTuple):

@@ -16,9 +16,18 @@ from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, LinkOutError, SharedFiles
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segment_listing import sized
+from segproof.inventory.walk import (
+    DataDirectory,
+    Layout,
+    NotListed,
+    partition_in,
+    take_inventory,
+    unread_words,
+)
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Sharing
-from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
     METADATA_TOPIC,
@@ -53,15 +62,13 @@ from segproof.salvaging.gaps import Gap
 from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
-from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.directory_checks import InventoryCheck
 from segproof.verifying.held_beside import HeldBeside
 from segproof.verifying.inner_folders import LACKING
 from segproof.verifying.log_directories import key_of
-from segproof.verifying.loss_count import LOG_UNREADABLE
+from segproof.verifying.loose_files import stray_words
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_listing import sized
-from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
 LACKS_ASIDE = "DISK-41"
@@ -252,19 +259,6 @@ def _stores_below(source: str, files: SharedFiles) -> dict[str, str]:
     }
 
 
-def _is_unread_directory(finding: Finding, files: SharedFiles) -> bool:
-    """Return whether a finding is of a directory that can't be listed: partitions may be in it."""
-    if finding.law != LOG_UNREADABLE:
-        return False
-    try:
-        files.list_directory(finding.path)
-    except NotADirectoryError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
 def _salvaged(
     partitions: dict[str, Partition], target: str, files: SharedFiles, meter: Meter, jobs: int
 ) -> Iterator[tuple[str, SalvagedPartition]]:
@@ -350,10 +344,24 @@ def _partitions(
     the findings of logs that can't be read; and all findings.
     """
     reporter = Reporter(Wanted())
+    check = InventoryCheck(source, files, reporter)
     found: dict[str, Partition] = {}
     refused: dict[str, str] = {}
+    strays: dict[str, str] = {}
+    not_read: dict[str, str] = {}
+    listed: list[Partition] = []
+    for item in take_inventory(source, files, check.offsets):
+        check.take(item)
+        partition = partition_in(item)
+        if partition is not None:
+            listed.append(partition)
+        elif isinstance(item, DataDirectory):
+            strays |= {path: words for path, words, _ in stray_words(item, files)}
+        elif isinstance(item, NotListed | Layout) and (why := unread_words(item)) is not None:
+            not_read[item.path] = why
+    check.finish(())
     # A broker loads what lies in its directory itself; a copy in a folder of it comes second.
-    for partition in sorted(find_partitions(source, files, reporter), key=_level):
+    for partition in sorted(listed, key=_level):
         directory = partition.directory
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
@@ -384,15 +392,11 @@ def _partitions(
     for one in findings:
         is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
         is_log = _is_named_as_log(os.path.basename(one.path))
-        if STRAY in one.message:
-            refused[one.path] = one.message
-        elif is_log and not is_saved and not _is_removed(one):
+        if one.path not in strays and is_log and not is_saved and not _is_removed(one):
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
-    for one in findings:
-        is_unread = one.path not in by_path and _is_unread_directory(one, files)
-        if one.law in LAYOUTS or is_unread:
-            refused[one.path] = one.message
+    refused |= strays
+    refused |= {path: why for path, why in not_read.items() if path not in by_path}
     refused |= _stores_below(source, files) if found else {}
     place = None if found or refused else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:

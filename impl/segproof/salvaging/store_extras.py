@@ -21,6 +21,7 @@ from typing import Final
 
 from segproof.counts import plural, verb
 from segproof.files import NOT_REGULAR, File, ReadOnlyFile, SharedFiles
+from segproof.inventory.loose import LOST_AND_FOUND
 from segproof.reading.batch_queues import (
     BATCH_QUEUES,
     BatchTopics,
@@ -39,7 +40,6 @@ from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.salvaging.batch_queue_units import LedUnits, led_units
-from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
 from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread

@@ -12,10 +12,10 @@ from contextlib import closing
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.reading.file_names import METADATA
 from segproof.rebuilding.kept_files import COPY_BYTES
-from segproof.verifying.directory_checks import Partition
 
 _STEP = (
     "write it into the new directory before a broker starts there, of the two lines `version: 0`"

@@ -37,6 +37,7 @@ from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, WRITTEN_SO, declare
 from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import tail_severity
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,
@@ -404,7 +405,7 @@ class BatchCheck(LogCheck):
             position=position,
             expected=position,
             actual=self._log.size,
-            severity=segment.tail_severity,
+            severity=tail_severity(segment),
             hint=ZEROED_END if is_lost else None if segment.is_closed else TRIMMED,
         )
 

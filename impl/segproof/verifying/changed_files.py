@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from segproof.files import Files, status_of
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.reading.store_paths import Place
-from segproof.verifying.directory_checks import Partition
-from segproof.verifying.segment_files import Segment
 from segproof.verifying.summarising import Work
 
 OnLeftOut = Callable[[str, int], None]

@@ -17,6 +17,7 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import writes
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_outs
@@ -30,7 +31,6 @@ from segproof.verifying.offset_distances import distances
 from segproof.verifying.rows import shifted
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
-from segproof.verifying.segment_files import Segment
 
 declare("log-segment", Severity.ERROR,
     writes("copy the segment again if this is a copy made beside a running broker, and the topic is"

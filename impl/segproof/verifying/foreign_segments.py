@@ -16,13 +16,13 @@ import numpy as np
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Finding
+from segproof.inventory.segments import Segment
 from segproof.reading.asked_entries import asked_entries, sample_of
 from segproof.reading.log_pieces import entries_in
 from segproof.verifying.cut_out_checks import may_be_cut
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
 from segproof.verifying.segment_checks import SegmentCheck
-from segproof.verifying.segment_files import Segment
 
 LAW = "DISK-69"
 CUT_OUT = "DISK-70"

@@ -13,13 +13,12 @@ from functools import cached_property
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import Hint, changes, reads, writes
+from segproof.inventory.loose import LOST_AND_FOUND
 from segproof.inventory.small_files import topic_id_of
 from segproof.reading.file_contents import Content, Kind
 from segproof.reading.file_names import EPOCHS, METADATA, METADATA_TOPIC, read_partition_name
 from segproof.reading.folder_names import names_of
 
-LOST_AND_FOUND = "lost+found"
-"""The folder at the root of a file system; only the superuser can list it."""
 FOLDERS_MAX = 256
 PARTITIONS_MAX = 4096
 NAMED_MAX = 3

@@ -15,6 +15,7 @@ import numpy as np
 from segproof.counts import plural, verb
 from segproof.files import File, data_end
 from segproof.findings import Severity
+from segproof.inventory.segments import Segment
 from segproof.reading.index_entries import (
     BLOCK_ENTRIES,
     ENTRY_TYPES,
@@ -25,7 +26,13 @@ from segproof.reading.index_entries import (
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, TRIMMED, declare
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, Segment, size_guarded
+from segproof.verifying.segment_files import (
+    FILE_SIZE_MAX_BYTES,
+    hint_of,
+    report_of,
+    size_guarded,
+    tail_severity,
+)
 
 declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8")
 declare("time-index", Severity.ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-22")
@@ -59,7 +66,7 @@ class IndexFile(EntryFile):
     length_law: ClassVar[str]
 
     def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
-        self.report = segment.report(self.suffix, reporter)
+        self.report = report_of(segment, self.suffix, reporter)
         self.size = size_guarded(file, self.report)
         # DISK-7 says it where the file has more entries than can be looked at.
         slots = min(self.size, FILE_SIZE_MAX_BYTES) // self.entry_type.itemsize
@@ -146,8 +153,10 @@ class KeyedIndexFile(IndexFile):
             position=genuine * self.entry_bytes,
             expected=genuine * self.entry_bytes,
             actual=self.size,
-            severity=state.tail_severity,
-            hint=(state.hint or (NOT_CLOSED if genuine else BLANK)) if state.is_closed else TRIMMED,
+            severity=tail_severity(state),
+            hint=(hint_of(state) or (NOT_CLOSED if genuine else BLANK))
+            if state.is_closed
+            else TRIMMED,
         )
 
 

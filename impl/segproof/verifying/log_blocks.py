@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
 from segproof.verifying.offset_distances import FAR, distances
 from segproof.verifying.rows import Bools, Int64Array, shifted
-from segproof.verifying.segment_files import Segment
 
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20

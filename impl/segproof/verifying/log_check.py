@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from segproof.files import File
+from segproof.inventory.segments import Segment
 from segproof.reading.cleaner_traces import is_lost_in
 from segproof.verifying.index_file_checks import (
     OffsetIndexFile,
@@ -19,7 +20,7 @@ from segproof.verifying.keyless_records import keyless_in
 from segproof.verifying.log_blocks import Block, LogScan
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import Segment
+from segproof.verifying.segment_files import report_of
 
 
 def _unknown() -> None:
@@ -106,7 +107,7 @@ class LogPass:
     @property
     def report(self) -> PathReporter:
         """What takes the findings of the log."""
-        return self.segment.report(".log", self.reporter)
+        return report_of(self.segment, ".log", self.reporter)
 
     def following(self, end: int) -> int | None:
         """Return the offset with which the next segment begins; None for the last one.

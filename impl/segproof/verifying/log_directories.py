@@ -23,7 +23,6 @@ from segproof.integers import parse_int
 from segproof.reading.file_names import (
     BROKER_FILE,
     REMOTE_INDEX_CACHE,
-    is_known_in_data_directory,
     read_partition_name,
     starts_with_folder,
 )
@@ -529,11 +528,6 @@ def _hint_of_joined(first: str, second: str, taken: list[str]) -> Hint:
         f" `cp -a {segments} {quoted_path(copy)}`, and `segproof verify {quoted_path(copy)}`. Where"
         " that finds a loss, save each copy by itself: neither folder replaces the other one"
     )
-
-
-def is_log_directory(names: Iterable[str]) -> bool:
-    """Return whether a broker's own files are among the names: a start reads such a directory."""
-    return any(map(is_known_in_data_directory, names))
 
 
 def report_folder(path: str, directory: str, is_brokers: bool, reporter: Reporter) -> bool:

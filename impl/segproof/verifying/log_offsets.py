@@ -20,17 +20,18 @@ import numpy as np
 
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, status_of
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES
 from segproof.reading.folder_names import folder_of
+from segproof.reading.live_writer import wait_for_a_step
 from segproof.reading.log_extents import said_first_offset
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import first_offsets, say_first_offset
 from segproof.verifying.ends_beside import PAUSES_SECONDS
 from segproof.verifying.foreign_segments import cut_out_finding
 from segproof.verifying.rows import Bools, shifted
-from segproof.verifying.segment_files import Segment, wait_for_a_step
 from segproof.verifying.swapped_names import is_name_low
 
 TWICE = frozenset({"DISK-13", "LOG-4"})

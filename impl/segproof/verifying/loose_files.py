@@ -8,7 +8,7 @@ Laws: DISK-3, DISK-45.
 """
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from segproof.commands import quoted_path
@@ -16,15 +16,13 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
-from segproof.reading.directory_kinds import STRAY, is_stray_beside
+from segproof.inventory.walk import DataDirectory
+from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_contents import content_of
 from segproof.reading.file_names import (
     HIGH_WATERMARK,
     METADATA,
     RECOVERY,
-    NameKind,
-    is_known_in_data_directory,
-    read_file_name,
 )
 from segproof.reading.log_order import offsets_of
 from segproof.reading.new_places import own_place
@@ -54,46 +52,40 @@ Absent = Mapping[str, Mapping[str, int]]
 each checkpoint."""
 
 
-def report_strays(
-    path: str, names: Sequence[str], absent: Absent, files: Files, reporter: Reporter
-) -> set[str]:
-    """Report the files of segments beside partitions; return their names.
+def stray_words(item: DataDirectory, files: Files) -> Iterator[tuple[str, str, Hint]]:
+    """Yield the path of each stray of a directory that is told, what it is, and what to do.
 
-    And those of the small files of a partition, where they lie beside its logs.
+    The first log of a set is told for all of it.
     """
-    strays = {name for name in names if is_stray_beside(name)}
-    kinds = {name: read_file_name(name) for name in strays}
-    loose = sorted(
-        (known.base_offset, name)
-        for name, known in kinds.items()
-        if known.kind in (NameKind.SEGMENT, NameKind.MISNAMED)
-    )
-    logs = [name for _, name in loose if name.endswith(".log")]
-    is_set = bool(logs) and len(loose) > 1
-    small = [name for name in names if is_set and _is_small(name)]
-    together = [*(name for _, name in loose), *small] if is_set else []
-    for name in sorted(strays | set(small)):
-        report = reporter.at(posixpath.join(path, name), shown_by=path)
+    path, strays = item.path, item.strays
+    together = strays.together
+    for name in sorted(strays.names):
+        full = posixpath.join(path, name)
         if name not in together:
-            report.add("DISK-3", STRAY, severity=Severity.ERROR, hint=HINT_OF_STRAY)
-        elif name == logs[0]:
-            bases = {log: kinds[log].base_offset for log in logs}
-            what, hint = _told(path, bases, (together, small), absent, files)
-            report.add(
-                "DISK-3",
-                f"{STRAY}. {plural(len(loose), 'file')} of segments lie so,"
-                f" {plural(len(logs), 'log')} with {what}",
-                severity=Severity.ERROR,
-                hint=hint,
+            yield full, STRAY, HINT_OF_STRAY
+        elif name == strays.logs[0]:
+            bases = {log: base for base, log in strays.loose if log.endswith(".log")}
+            what, hint = _told(path, bases, (together, strays.small), item.absent, files)
+            words = (
+                f"{STRAY}. {plural(len(strays.loose), 'file')} of segments lie so,"
+                f" {plural(len(strays.logs), 'log')} with {what}"
             )
+            yield full, words, hint
+
+
+def report_strays(item: DataDirectory, files: Files, reporter: Reporter) -> None:
+    """Report the files of segments beside partitions.
+
+    And the small files of a partition, where they lie beside its logs.
+    """
+    told = {full: (words, hint) for full, words, hint in stray_words(item, files)}
+    for name in sorted(item.strays.names):
+        full = posixpath.join(item.path, name)
+        report = reporter.at(full, shown_by=item.path)
+        if full in told:
+            words, advice = told[full]
+            report.add("DISK-3", words, severity=Severity.ERROR, hint=advice)
         not_looked_into(report, "it lies beside partitions; name it to look into it")
-    return strays | set(small)
-
-
-def _is_small(name: str) -> bool:
-    """Return whether a file is one of a partition, and of no segment."""
-    is_own = read_file_name(name).kind is NameKind.KNOWN
-    return is_own and not is_known_in_data_directory(name)
 
 
 def _told(

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
 
+from segproof.inventory.segments import Segment
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import Segment
 
 
 class MissingOffsets:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from segproof.files import Files
+from segproof.inventory.partitions import Partition
 from segproof.inventory.small_files import known_epochs
 from segproof.reading.file_names import (
     CLEANER,
@@ -18,7 +19,6 @@ from segproof.reading.file_names import (
     START,
     read_file_name,
 )
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.told_ends import (
     AGREED,
     exchanged_with,

@@ -19,6 +19,9 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.hints import changes, reads, writes
 from segproof.integers import INT64_MAX
+from segproof.inventory.partitions import Partition, partition_again
+from segproof.inventory.segment_listing import ALL_FILES, Listings
+from segproof.inventory.segments import Segment
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import (
     CLEANER,
@@ -30,10 +33,10 @@ from segproof.reading.file_names import (
     read_file_name,
 )
 from segproof.reading.index_origins import is_of_other_index
+from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.dense_logs import DenseLog
-from segproof.verifying.directory_checks import Partition, partition_again
 from segproof.verifying.epoch_checks import (
     check_against_checkpoint,
     check_end_of_checkpoint,
@@ -55,8 +58,7 @@ from segproof.verifying.segment_carry import (
     ProducerTable,
     empty_table,
 )
-from segproof.verifying.segment_files import PAUSES_SECONDS, Segment, wait_for_a_step
-from segproof.verifying.segment_listing import ALL_FILES, Listings
+from segproof.verifying.segment_files import hint_of
 from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
 from segproof.verifying.small_files import PARTITION, check_epochs, check_producers
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
@@ -116,7 +118,7 @@ class PartitionCheck:
         """Return the findings; look at the partition again where needed."""
         self._partition = replace(self._partition, segments=tuple(self._segments))
         found = self._without_removed(self._log.finish())
-        for number, pause in enumerate(PAUSES_SECONDS):
+        for number, pause in enumerate(STEP_PAUSES_SECONDS):
             if not any(one.is_defect for one in found):
                 break
             was_changed = number == 0 and not self._partition.is_unchanged(self._files)
@@ -199,7 +201,7 @@ class _JoinedLog:
     def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
         self._partition = partition
         self._files = files
-        self._reporter = Reporter(wanted, hint=next((o.hint for o in partition.segments), None))
+        self._reporter = Reporter(wanted, hint=next((hint_of(o) for o in partition.segments), None))
         self._directory = partition.directory
         self._is_remote = any(segment.stem for segment in partition.segments)
         self._transactions = CarriedTransactions(

@@ -14,6 +14,9 @@ from typing import NamedTuple
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segment_listing import Listings, sized
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Sharing, processes_for
@@ -26,7 +29,7 @@ from segproof.reading.store_paths import (
     has_partition,
 )
 from segproof.verifying.changed_files import Since
-from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
@@ -41,8 +44,6 @@ from segproof.verifying.rocketmq.stores_twice import (
 )
 from segproof.verifying.rocketmq.unread_parts import report_file_of_store
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import Segment
-from segproof.verifying.segment_listing import Listings, sized
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.summarising import MET_AGAIN, NOTHING_HERE, OnSummary, Tallies, Work
 

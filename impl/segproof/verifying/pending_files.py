@@ -16,7 +16,9 @@ from contextlib import suppress
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.inventory.segment_listing import kinds_of
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
+from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.waiting_logs import (
     OnlyCopy,
     bases_of,
@@ -29,8 +31,6 @@ from segproof.reading.waiting_logs import (
 from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, REST, ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
-from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
-from segproof.verifying.segment_listing import kinds_of
 from segproof.verifying.swapped_logs import copies_of_swaps, report_damage, report_only_copies
 
 declare("partition-log", Severity.NOTE,
@@ -163,7 +163,7 @@ def _unreplaced(
     One that cuts or replaces logs leaves a log so for a moment.
     """
     found = replacing.unreplaced()
-    for pause in PAUSES_SECONDS:
+    for pause in STEP_PAUSES_SECONDS:
         if not found or not wait_for_a_step([directory, *replacing.paths_of_end()], files, pause):
             break
         try:

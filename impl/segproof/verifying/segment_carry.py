@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.inventory.segments import FileState
 from segproof.verifying.log_damage import LogDamage
-from segproof.verifying.segment_files import FileState
 
 _FIRST = (
     "epoch", "position", "kind", "data_epoch", "data_position", "base_sequence", "last_sequence",

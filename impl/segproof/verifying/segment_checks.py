@@ -16,6 +16,7 @@ import numpy as np
 from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.hints import writes
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
@@ -49,11 +50,7 @@ from segproof.verifying.record_checks import RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rules import REBUILD, SALVAGE, declare
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import (
-    Segment,
-    open_guarded,
-    size_guarded,
-)
+from segproof.verifying.segment_files import hint_of, open_guarded, report_of, size_guarded
 from segproof.verifying.time_checks import TimestampCheck
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
@@ -173,7 +170,7 @@ class SegmentCheck:
             if log is None or not segment.judged:
                 return
             try:
-                size = size_guarded(log, segment.report(".log", self._reporter))
+                size = size_guarded(log, report_of(segment, ".log", self._reporter))
                 scan = self._scan(log, size, segment, self._reporter.wanted)
                 reading = LogPass(
                     segment,
@@ -193,7 +190,7 @@ class SegmentCheck:
                 yield from self._log(reading)
                 self.carry.bytes_checked = sum(sizes) + size
             except OSError as error:
-                segment.report(".log", self._reporter).unreadable(error)
+                report_of(segment, ".log", self._reporter).unreadable(error)
 
     def _log(self, log: LogPass) -> Iterator[int]:
         """Run all checks of the log in one pass; yield the bytes read."""
@@ -248,7 +245,7 @@ class SegmentCheck:
             words = f"the segment of base offset {segment.base_offset} has no .log file"
             other = segment.held_by
             for suffix in sorted(present):
-                segment.report(suffix, reporter).add(
+                report_of(segment, suffix, reporter).add(
                     "DISK-4",
                     f"{words}: its batches are in {other}, whose name is wrong" if other else words,
                     expected=segment.path(".log"),
@@ -265,13 +262,13 @@ class SegmentCheck:
                         "DISK-5",
                         f"the segment has no {suffix} file, although {segment.why_closed}",
                         expected=segment.path(suffix),
-                        hint=None if is_whole or segment.hint else DOUBTFUL,
+                        hint=None if is_whole or hint_of(segment) else DOUBTFUL,
                     )
 
     def _open(self, suffix: str, stack: ExitStack) -> File | None:
         if suffix not in self._segment.suffixes:
             return None
-        file = open_guarded(self._files, self._segment.report(suffix, self._reporter))
+        file = open_guarded(self._files, report_of(self._segment, suffix, self._reporter))
         if file is not None:
             stack.callback(file.close)
         return file
@@ -287,7 +284,7 @@ class SegmentCheck:
             index = kind(file, self._segment, self._reporter)
             yield from index.check()
         except OSError as error:
-            self._segment.report(kind.suffix, self._reporter).unreadable(error)
+            report_of(self._segment, kind.suffix, self._reporter).unreadable(error)
             return None
         return index
 

@@ -16,19 +16,15 @@ from collections.abc import Iterator
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
+from segproof.inventory.segment_listing import ALL_FILES, Listings
+from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import Scanning, SegmentCheck
-from segproof.verifying.segment_files import (
-    PAUSES_SECONDS,
-    FileState,
-    Segment,
-    state_of,
-    wait_for_a_step,
-)
-from segproof.verifying.segment_listing import ALL_FILES, Listings
+from segproof.verifying.segment_files import hint_of
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
@@ -68,7 +64,7 @@ class SteadyCheck:
         if (is_named and self._is_certain(self._segment)) or not self._has_defects(first):
             return
         segment, dropped = self._segment, 0
-        for pause in PAUSES_SECONDS:
+        for pause in STEP_PAUSES_SECONDS:
             has_rested = not self._wait_for_a_step(pause)
             before, ended = self.findings, dict(self.carry.transactions.ended)
             again = self._listings.again(self._segment)
@@ -161,7 +157,7 @@ class SteadyCheck:
         reporter.at(self._segment.path(min(self._segment.judged & self._segment.suffixes))).add(
             "DISK-2",
             f"the segment changed while it was read: {dropped} findings were not the same at each"
-            f" of {len(PAUSES_SECONDS) + 1} looks",
+            f" of {len(STEP_PAUSES_SECONDS) + 1} looks",
             actual=dropped,
         )
         self.findings += reporter.finish()
@@ -197,6 +193,6 @@ def _misses(carry: LogCarry) -> bool:
 def _reporter(segment: Segment, wanted: Wanted) -> Reporter:
     """Return a reporter that takes findings of the judged files only."""
     if segment.judged == ALL_FILES:
-        return Reporter(wanted, hint=segment.hint)
+        return Reporter(wanted, hint=hint_of(segment))
     paths = frozenset(segment.path(suffix) for suffix in segment.judged)
-    return Reporter(wanted, paths, hint=segment.hint)
+    return Reporter(wanted, paths, hint=hint_of(segment))

@@ -19,6 +19,8 @@ from itertools import count, islice
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
+from segproof.inventory.loose import is_log_directory
+from segproof.inventory.segment_listing import parent_of
 from segproof.inventory.small_files import SMALL_FILE_BYTES, topic_id_of
 from segproof.layouts.kafka import BATCH, HEADER_UP_TO_MAGIC_BYTES
 from segproof.reading.file_names import (
@@ -30,10 +32,9 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import names_of
 from segproof.reading.node_ids import read_broker
-from segproof.verifying.log_directories import KnownDirectory, PartitionPlace, is_log_directory
+from segproof.verifying.log_directories import KnownDirectory, PartitionPlace
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import SALVAGE, declare
-from segproof.verifying.segment_listing import parent_of
 
 """The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
 NAMED_MAX = 3

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import File, Files, status_of
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
 from segproof.layouts.kafka import OFFSET_ENTRY
 from segproof.verifying.log_blocks import rows_of
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
-from segproof.verifying.segment_files import Segment
 
 PART_BYTES = 16 << 10
 """About as many bytes of batch headers travel together."""

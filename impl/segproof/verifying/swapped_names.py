@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.inventory.partitions import Partition
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog, in_order
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import SALVAGE, declare
 

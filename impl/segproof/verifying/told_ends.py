@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import Hint, reads
+from segproof.inventory.segment_listing import parent_of
 from segproof.inventory.small_files import known_offsets
 from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.file_names import (
@@ -31,7 +32,6 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_order import offsets_of
-from segproof.verifying.segment_listing import parent_of
 
 EXCHANGED_MAX = 8
 """At most this many other partitions are looked into for an exchanged name."""

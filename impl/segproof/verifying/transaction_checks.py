@@ -22,6 +22,7 @@ from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
 from segproof.hints import changes, reads
 from segproof.integers import INT64_MAX
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.kafka.record import control_record_type, end_transaction_marker
 from segproof.kafka.record_batch import RecordBatch
@@ -38,7 +39,7 @@ from segproof.verifying.segment_carry import (
     MarkerTimes,
     TransactionCarry,
 )
-from segproof.verifying.segment_files import Segment
+from segproof.verifying.segment_files import report_of
 
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "DISK-12")
 declare("record-batch", Severity.WARNING,
@@ -94,7 +95,7 @@ class TransactionMarkers(LogCheck):
         self._missed_below = log.known_bytes if are_known else 0
         """Below this byte of the log a marker must have its entry. Behind it a broker may have
         written the marker after the entries were read."""
-        self._index_report = segment.report(".txnindex", log.reporter)
+        self._index_report = report_of(segment, ".txnindex", log.reporter)
         kept = np.empty(0, TRANSACTION_ENTRY) if entries is None else entries.kept
         self._kept = kept
         self._order = np.argsort(kept["last_offset"], kind="stable")

@@ -13,17 +13,14 @@ from collections.abc import Iterable
 from segproof.commands import quoted_path
 from segproof.files import Files, status_of
 from segproof.hints import Hint, writes
+from segproof.inventory.loose import LOST_AND_FOUND, is_log_folder, is_named_by_its_owner
 from segproof.reading.file_contents import Content, content_of, is_from_fsck
-from segproof.reading.file_names import is_of_salvage
 from segproof.reading.new_places import own_place
-from segproof.reading.store_layouts import holds_log
 from segproof.reading.store_paths import OF_NO_STORE
-from segproof.verifying.found_places import LOST_AND_FOUND, FoundPlaces
+from segproof.verifying.found_places import FoundPlaces
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.unread_files import KAFKA, ROCKETMQ, not_looked_into
 
-NUMBERED = re.compile(r"[0-9]{17}|[0-9]{20}", re.ASCII)
-"""A name of RocketMQ's, which other checks report."""
 ASKED_MAX = 1000
 """At most this many files of a folder are recognised by their content."""
 MORE = f"only the first {ASKED_MAX} files here that are told by their content were named"
@@ -92,15 +89,14 @@ def report_found_files(
     told = set[str]()
     places = FoundPlaces(directory, files)
     for name, status in known.items():
-        is_named = is_of_salvage(name) or NUMBERED.fullmatch(name)
-        if status is None or is_named or not (is_of_fsck or is_from_fsck(name)):
+        if status is None or is_named_by_its_owner(name) or not (is_of_fsck or is_from_fsck(name)):
             continue
         path = posixpath.join(directory, name)
         report = reporter.at(path)
         is_one = status.is_regular and report_by_content(
             report, files, is_all=is_all, places=places
         )
-        if status.is_directory and _is_log_folder(path, files):
+        if status.is_directory and is_log_folder(path, files):
             not_looked_into(report, OF_NO_STORE, ROCKETMQ, is_all=is_all, files=files)
             is_one = True
         told |= {name} if is_one else set()
@@ -108,11 +104,3 @@ def report_found_files(
             not_looked_into(reporter.at(directory), MORE, is_all=is_all, files=files)
             break
     return told
-
-
-def _is_log_folder(path: str, files: Files) -> bool:
-    """Return whether a folder holds files of a commit log, and no store has it."""
-    try:
-        return holds_log(path, files)
-    except OSError:
-        return False

@@ -17,6 +17,7 @@ from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
+from segproof.inventory.walk import Layout
 from segproof.reading.file_names import (
     BOOTSTRAP,
     BROKER_FILE,
@@ -31,12 +32,8 @@ from segproof.reading.file_names import (
     is_known_in_data_directory,
     is_like_a_log,
 )
-from segproof.reading.folder_names import names_of
 from segproof.reading.unread_places import (
-    DATABASE,
     REDPANDA_HINT,
-    REDPANDA_WORDS,
-    is_database,
 )
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.metadata_snapshots import is_metadata_snapshot
@@ -55,7 +52,6 @@ declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 
 LAYOUTS: set[str] = set()
 """Laws whose finding names a layout that is not read: nothing at its path was judged."""
-REDPANDA_LEVELS = 3
 LEVELS_COUNTED, FILES_COUNTED = 64, 100_000
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
@@ -140,39 +136,17 @@ declare_layout("partition-log",
 
 
 def report_layouts(
-    paths: Iterable[str], root: str, files: Files, reporter: Reporter, *, is_all: bool
+    layouts: Iterable[Layout], files: Files, reporter: Reporter, *, is_all: bool
 ) -> None:
     """Report folders below a path that are databases of RocksDB, or of the layout of Redpanda.
 
     `is_all`: nothing else was found there.
     """
-    of_redpanda = []
-    for path in paths:
-        if is_database(path, names_of(path, files), files):
-            not_looked_into(reporter.at(path), DATABASE, is_all=is_all, files=files)
+    for one in layouts:
+        if one.places:
+            report_layout(reporter.at(one.path), "DISK-46", one.words)
         else:
-            of_redpanda.append(path)
-    _report_redpanda(of_redpanda, root, reporter)
-
-
-def _report_redpanda(paths: Iterable[str], root: str, reporter: Reporter) -> None:
-    """Report the data directory of Redpanda that has the folders of partitions at `paths`.
-
-    The path of a partition there is DATA/NAMESPACE/TOPIC/NUMBER_REVISION.
-    """
-    told: dict[str, int] = {}
-    for path in paths:
-        data = path
-        for _ in range(REDPANDA_LEVELS):
-            if data.rstrip("/") != root.rstrip("/"):
-                data = posixpath.dirname(data.rstrip("/")) or "."
-        told[data] = told.get(data, 0) + 1
-    for data, count in told.items():
-        report_layout(
-            reporter.at(data),
-            "DISK-46",
-            f"the layout of Redpanda, in {plural(count, 'place')}: {REDPANDA_WORDS}",
-        )
+            not_looked_into(reporter.at(one.path), one.words, is_all=is_all, files=files)
 
 
 def report_layout(report: PathReporter, law: str, words: str, hint: Hint | None = None) -> None:

@@ -26,13 +26,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segproof.files import Files
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.geometry import index_file_names
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import carried_from_bytes
-from segproof.verifying.segment_files import Segment
 from segproof.verifying.summarising import Work
 from segproof_harness.cli.common import release
 from segproof_spark.arrow_files import errors_name, is_url, open_filesystem, shown

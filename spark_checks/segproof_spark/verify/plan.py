@@ -17,11 +17,11 @@ from typing import Any
 
 from segproof.files import Files
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.reading.packed_segments import with_unpacked
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.path_verification import KnownPlaces, known_places, walk
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.segment_files import Segment
 from segproof.verifying.split_logs import cuts_of, log_state
 from segproof.verifying.summarising import Work
 from segproof_spark.arrow_files import files_of

@@ -18,15 +18,15 @@ from urllib.parse import urlsplit
 from segproof.commands import quoted, words_in
 from segproof.files import Files
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segment_listing import sized
+from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.kafka.batch_table import CheckedBatches
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.path_verification import check
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
 from segproof.verifying.segment_checks import Scanning
-from segproof.verifying.segment_files import FileState, Segment, state_of
-from segproof.verifying.segment_listing import sized
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.split_logs import (
     LogState,

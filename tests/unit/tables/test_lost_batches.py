@@ -17,8 +17,8 @@ from segproof.errors import DamagedFileError
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import check_batches
+from segproof.reading import live_writer
 from segproof.reading.segment_reader import start_position
-from segproof.verifying import segment_files
 from segproof.verifying.log_offsets import LogOffsets
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
@@ -228,7 +228,7 @@ def test_files_that_the_cleaner_is_replacing_are_asked_again(
     def replace(_seconds: float) -> None:
         (folder / name_of(0, ".index")).write_bytes(index_of(0, KEPT))
 
-    monkeypatch.setattr(segment_files, "sleep", replace)
+    monkeypatch.setattr(live_writer, "sleep", replace)
     assert ([*KEPT, *ALL[CLOSED:]], []) == scanned(folder)
 
 

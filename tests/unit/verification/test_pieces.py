@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import BatchScan, CheckedBatches, check_batches
 from segproof.verification import verify
 from segproof.verifying import log_blocks, segment_checks
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.log_blocks import Block, blocks_of
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.path_verification import plan
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
-from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.split_logs import (
     batches_from_bytes,

@@ -22,6 +22,7 @@ from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.rocketmq.geometry import GeometryAnswer
 from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
@@ -35,13 +36,7 @@ from segproof.rocketmq.index_table import (
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, declare
-from segproof.verifying.segment_files import (
-    FILE_SIZE_MAX_BYTES,
-    PAUSES_SECONDS,
-    open_guarded,
-    size_guarded,
-    wait_for_a_step,
-)
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, open_guarded, size_guarded
 
 NO_GEOMETRY = REMAKE_INDEX.after(
     "if it has the length of the other index files, say with --hash-slots how many slots it has"
@@ -112,7 +107,7 @@ def check_index_file(
     path: str, answer: GeometryAnswer, wanted: Wanted, files: Files
 ) -> tuple[IndexSummary | None, list[Finding]]:
     """Return what the file is, and its findings; None for a file that can't be read."""
-    for pause in (*PAUSES_SECONDS, None):
+    for pause in (*STEP_PAUSES_SECONDS, None):
         reporter = Reporter(wanted)
         summary = _look(path, answer, reporter, files)
         found = reporter.finish()

@@ -23,6 +23,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
+from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
@@ -48,7 +49,6 @@ from segproof.verifying.rocketmq.commit_log_damage import (
     rest_words,
 )
 from segproof.verifying.rules import COPY_LOG, declare
-from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 declare("index-service", Severity.ERROR,
     reads("look for the missing file where else the broker keeps files of its log (several paths in"
@@ -389,7 +389,7 @@ class LogRecords:
         """Return whether a record appears where there was none, or part of one, a moment ago."""
         if not self._holds_more(one, offset):
             return False
-        for pause in PAUSES_SECONDS:
+        for pause in STEP_PAUSES_SECONDS:
             found = alone.check(offset)
             if found.success and (found.message or self._is_lawful_end(one, offset)):
                 return True

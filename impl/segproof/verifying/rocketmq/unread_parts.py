@@ -14,6 +14,7 @@ from typing import Final
 
 from segproof.files import NOT_REGULAR, Files, status_of
 from segproof.findings import Severity
+from segproof.inventory.loose import LOST_AND_FOUND
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.file_contents import is_from_fsck
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
@@ -31,7 +32,6 @@ from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
 from segproof.reading.unread_places import LOST_BEGINNING, OTHER_ROWS, ROW_LEVELS
-from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unnamed_files import (
     report_by_content,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from segproof.files import Files, status_of
+from segproof.inventory.remote_segments import remote_segments
+from segproof.inventory.segments import Segment
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
@@ -25,8 +27,6 @@ from segproof.reading.log_order import first_offset_of, offsets_of
 from segproof.reading.overlapping_logs import Overlap, overlapping_logs
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
-from segproof.verifying.remote_segments import remote_segments
-from segproof.verifying.segment_files import Segment
 
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
