@@ -212,7 +212,7 @@ def take_inventory(path: str, files: Files, offsets: KnownOffsets | None = None)
         yield _one_file(path, files)
         return
     walk = _Walk(files, KnownFolders(files), path, offsets or KnownOffsets())
-    walk.seen[status.identity] = path
+    walk.enter(path, status)
     names = files.list_directory(path)
     for pause in STEP_PAUSES_SECONDS:
         # A log that begins, or begins again, has no segment for a moment.
@@ -311,6 +311,11 @@ class _Walk:
     databases: list[str] = field(default_factory=list)
     of_redpanda: list[str] = field(default_factory=list)
 
+    def enter(self, path: str, status: FileStatus) -> None:
+        """Know a directory again, where the system tells it from others."""
+        if status.identity[1] > 0:
+            self.seen[status.identity] = path
+
     def directory(self, path: str, names: list[str], level: int) -> Iterator[Item]:
         """Yield what one directory is, and what lies in it."""
         files = self.files
@@ -372,8 +377,7 @@ class _Walk:
         if earlier is not None or level >= LEVELS_MAX:
             yield PassedOver(path, earlier, None if partition is None else Partition(path, ()))
             return
-        if status.identity[1] > 0:
-            self.seen[status.identity] = path
+        self.enter(path, status)
         if partition is not None and partition.state == "delete":
             yield Deleted(path, above)
             return
