@@ -42,11 +42,13 @@ files, or removes.
 SOURCES = """\
 ## Where the code is
 
-The laws, by the file of `impl/segproof/verifying/` that declares them. It reports them too, but for
-DISK-6, which `batch_checks.py` and `index_file_checks.py` report; with `--deep` `record_checks.py`
-reports some laws of batches as well.
+The laws, by the file of `impl/segproof/verifying/` or `impl/segproof/wording/` that declares them.
+It reports them too, but for DISK-6, which `batch_checks.py` and `index_file_checks.py` report; with
+`--deep` `record_checks.py` reports some laws of batches as well.
 
 """
+ROOMS = ("verifying", "wording")
+"""Whose modules declare rules."""
 STRUCTURES = (
     ("partition-log", "Directories"),
     ("log-segment", "Segments"),
@@ -109,9 +111,10 @@ def _to_do(law_id: str, facts: dict[str, str | None]) -> str:
 @cache
 def sources() -> dict[str, str]:
     """Return, by law, the file that declares its rule: it reports the law as well."""
-    folder = Path(__file__).parents[2] / "impl" / "segproof" / "verifying"
+    rooms = [Path(__file__).parents[2] / "impl" / "segproof" / room for room in ROOMS]
     return {
         law.value: path.relative_to(folder).as_posix()
+        for folder in rooms
         for path in sorted(folder.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "declare"

@@ -19,8 +19,8 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
 from segproof.verifying.changed_files import Since
 from segproof.verifying.path_verification import KnownPlace, KnownPlaces, known_places, run
-from segproof.verifying.reporting import Wanted
-from segproof.verifying.rules import DECLARED
+from segproof.wording.reporting import Wanted
+from segproof.wording.rules import DECLARED
 
 __all__ = ["RULES", "VERIFIED_LAWS", "Finding", "Severity", "Summary", "Verdict", "verify"]
 

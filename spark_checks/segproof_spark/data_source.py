@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from segproof.tables.options import columns_of, flag, number, request_of, table_of
 from segproof.tables.schemas import TABLES, ddl_of
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_spark.findings_reader import FindingsReader
 from segproof_spark.table_reader import PushingTableReader, TableReader, places_of
 

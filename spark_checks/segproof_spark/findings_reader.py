@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_spark.result_rows import FINDING_FIELDS
 from segproof_spark.verify.plan import make_plan
 from segproof_spark.verify.tasks import Verifying

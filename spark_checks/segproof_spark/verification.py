@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_spark.arrow_files import is_url
 from segproof_spark.result_rows import add_up, finding_row, kept_on_disk
 from segproof_spark.tasks import tasks_frame

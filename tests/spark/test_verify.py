@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from segproof.files import RealFiles
 from segproof.verification import verify
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_harness import cli
 from segproof_harness.cli import build_app
 from segproof_harness.cli.verify import command as in_processes

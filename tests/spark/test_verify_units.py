@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from segproof.verification import partition_places, verify
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_spark.result_rows import finding_row
 from segproof_spark.verify import checkpoint
 from segproof_spark.verify.checkpoint import Checkpoint, open_checkpoint

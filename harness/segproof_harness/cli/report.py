@@ -130,7 +130,7 @@ def command(
     for path in paths:
         check_readable(path)
         _check_apart(path, out)
-    from segproof.verifying.reporting import Wanted
+    from segproof.wording.reporting import Wanted
     from segproof_harness.reports.page import Made, PageReport
 
     wanted = Wanted(laws, position, deep, limit_bytes, hash_slots, segment_index_bytes)

@@ -40,7 +40,7 @@ from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Summary, Verdict
-    from segproof.verifying.reporting import Wanted
+    from segproof.wording.reporting import Wanted
     from segproof_harness.reports.ignored_findings import IgnoredFindings
     from segproof_harness.reports.report import Report
     from segproof_harness.reports.verdicts import Restriction
@@ -221,7 +221,7 @@ def command(
       segproof verify /home/rocketmq/store
       segproof verify /var/lib/kafka/data --since 2h --watch 60 --no-notes
     """
-    from segproof.verifying.reporting import Wanted
+    from segproof.wording.reporting import Wanted
 
     laws = known_laws(law)
     if list_all and only_summary:

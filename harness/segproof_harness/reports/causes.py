@@ -18,7 +18,7 @@ from typing import Any
 
 from segproof.commands import quoted_path
 from segproof.findings import FURTHER, Finding, Severity
-from segproof.verifying.log_damage import DAMAGE_BEGINS
+from segproof.reading.log_damage import DAMAGE_BEGINS
 from segproof.verifying.loss_count import LOG_IS_GONE
 from segproof.verifying.summarising import is_loss, is_of_index
 from segproof_harness.reports.consumers import what_consumers_see
@@ -30,7 +30,7 @@ SAVES = re.compile(
     r"(?<!save the partition in another directory with )(?<!save the store with )`segproof salvage"
 )
 """In a hint: a salvage of records that a broker may delete. One that only makes small files or
-queues new has other words (`SALVAGE`, `REMAKE_STORE` of `segproof.verifying.rules`)."""
+queues new has other words (`SALVAGE`, `REMAKE_STORE` of `segproof.wording.rules`)."""
 REBUILDS = "`segproof rebuild"
 MAKES_NEW = re.compile(
     rf"{REBUILDS}|save the partition in another directory with|save the store with"

@@ -17,8 +17,8 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, writes
 from segproof.rebuilding.partition_files import Segment
-from segproof.verifying.reporting import text_of
-from segproof.verifying.rules import with_paths
+from segproof.wording.reporting import text_of
+from segproof.wording.rules import with_paths
 
 SAVE = writes("save what is sound with `segproof salvage DIR --out DIR2`")
 

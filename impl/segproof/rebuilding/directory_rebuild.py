@@ -37,7 +37,7 @@ from segproof.rebuilding.safe_places import (
 )
 from segproof.rebuilding.segment_build import PASSES, Options
 from segproof.verifying.directory_checks import report_not_listed
-from segproof.verifying.reporting import Reporter, Wanted
+from segproof.wording.reporting import Reporter, Wanted
 
 __all__ = ["RebuiltPartition", "rebuild_all"]
 

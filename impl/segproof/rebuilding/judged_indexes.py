@@ -24,9 +24,9 @@ from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.lost_offsets import CUT_LOG
 from segproof.verifying.partition_verification import PartitionCheck
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_verification import SteadyCheck
+from segproof.wording.reporting import Wanted
 
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 STOPPED = ", although the broker has stopped cleanly"

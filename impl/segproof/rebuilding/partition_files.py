@@ -21,8 +21,8 @@ from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, read_file_name
 from segproof.reading.unfinished import MARKER, unfinished_at
 from segproof.rebuilding.safe_places import check_finished, log_changed
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG, STRUCTURES
+from segproof.wording.reporting import Reporter, Wanted
+from segproof.wording.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG, STRUCTURES
 
 BESIDE = ".rebuilt.deleted"
 """What the name of an index ends with until it is whole and durable.

@@ -15,10 +15,10 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rebuilding.partition_files import IN_THE_WAY
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import INDEX
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.store_checks import is_loaded
 from segproof.verifying.rocketmq.store_verification import check_place
-from segproof.verifying.rules import with_paths
+from segproof.wording.reporting import Reporter, Wanted
+from segproof.wording.rules import with_paths
 
 SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
 OTHER_LOG = "RMQDISK-44"

@@ -71,9 +71,9 @@ from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.commit_log_damage import DamageMap
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.wording.reporting import Wanted
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 

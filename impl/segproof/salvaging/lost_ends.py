@@ -8,19 +8,18 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from segproof.files import Files, ReadOnlyFile
+from segproof.inventory.named_ends import index_of
 from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.reading.index_origins import is_of_other_log
 from segproof.reading.indexed_ends import Block, blocks_at, indexed_end, torn_end_of
+from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import Entries, entries_in
 from segproof.reading.open_indexes import is_older_copy_at
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
 from segproof.stretches.unreadable_blocks import ReadableParts
-from segproof.verifying.keyless_records import are_of_records, has_keyless
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES
-from segproof.verifying.named_ends import index_of
 
 
 def last_log_of(partition: Partition, files: Files) -> tuple[str, int]:

@@ -21,13 +21,17 @@ from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.keyless_records import (
+    KeylessEnds,
+    end_batches,
+    first_keyless,
+)
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets, say_first_offset
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.dense_logs import segments_in_doubt
 from segproof.verifying.foreign_segments import cut_outs_of
-from segproof.verifying.keyless_records import KeylessEnds, end_batches, first_keyless
 from segproof.verifying.segment_carry import CutOutGap
 
 

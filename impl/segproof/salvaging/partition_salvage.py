@@ -21,6 +21,7 @@ from itertools import pairwise
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, now_ms
+from segproof.inventory.named_ends import told_end
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import read_batch_headers
@@ -70,7 +71,6 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.stretches.kafka.mending import end_by_lengths, with_size_and_magic
 from segproof.stretches.unreadable_blocks import ReadableParts
-from segproof.verifying.named_ends import told_end
 
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""

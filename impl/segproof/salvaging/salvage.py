@@ -16,6 +16,7 @@ from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, LinkOutError, SharedFiles
 from segproof.findings import Finding
+from segproof.inventory.held_beside import HeldBeside
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segment_listing import sized
 from segproof.inventory.walk import (
@@ -63,12 +64,11 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
 from segproof.verifying.directory_checks import InventoryCheck
-from segproof.verifying.held_beside import HeldBeside
 from segproof.verifying.inner_folders import LACKING
 from segproof.verifying.log_directories import key_of
 from segproof.verifying.loose_files import stray_words
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
-from segproof.verifying.reporting import Reporter, Wanted
+from segproof.wording.reporting import Reporter, Wanted
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
 LACKS_ASIDE = "DISK-41"

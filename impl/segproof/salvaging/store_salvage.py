@@ -66,9 +66,9 @@ from segproof.salvaging.store_extras import Extras
 from segproof.stretches.rocketmq.candidates import filler_rows
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_files import list_log
 from segproof.verifying.rocketmq.lost_end import later_messages
+from segproof.wording.reporting import Reporter, Wanted
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 

@@ -26,18 +26,18 @@ from segproof.layouts.kafka import (
     MESSAGE_CHECKED_FROM,
 )
 from segproof.reading.claimed_offsets import claims
+from segproof.reading.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
 from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
 from segproof.reading.pieces import Piece
+from segproof.reading.rows import Bools, shifted
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
 from segproof.verifying.lost_offsets import ZEROED_END, entries_in_zeros
-from segproof.verifying.reporting import Described
-from segproof.verifying.rows import Bools, shifted
-from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, WRITTEN_SO, declare
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import tail_severity
+from segproof.wording.reporting import Described
+from segproof.wording.rules import RESTORE, SALVAGE, TRIMMED, WRITTEN_SO, declare
+from segproof.wording.segment_files import tail_severity
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,

@@ -11,7 +11,7 @@ from segproof.inventory.segments import Segment
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import folder_of
-from segproof.verifying.rules import DECLARED, RESTORE
+from segproof.wording.rules import DECLARED, RESTORE
 
 DAMAGES = ("BATCH-2", "BATCH-3", "SCAN-2", "SCAN-10", "DISK-23")
 """Laws by which records of a log can't be read."""

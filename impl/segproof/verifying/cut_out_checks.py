@@ -24,13 +24,14 @@ from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_o
 from segproof.reading.index_entries import genuine_entries
 from segproof.reading.indexed_ends import Block as EntryBlock
 from segproof.reading.indexed_ends import entry_blocks
+from segproof.reading.keyless_records import MAX_BATCH_BYTES
+from segproof.reading.offset_distances import distances
+from segproof.reading.rows import shifted
 from segproof.verifying.index_file_checks import OffsetIndexFile
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
+from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.offset_distances import distances
-from segproof.verifying.rows import shifted
-from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
+from segproof.wording.rules import declare
 
 declare("log-segment", Severity.ERROR,
     writes("copy the segment again if this is a copy made beside a running broker, and the topic is"

@@ -10,15 +10,15 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
+from segproof.inventory.held_beside import HINT_OF_HELD, HeldBeside
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
-from segproof.verifying.held_beside import HINT_OF_HELD, HeldBeside
-from segproof.verifying.keyless_records import KeylessEnds, first_keyless
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
+from segproof.reading.keyless_records import KeylessEnds, first_keyless
 from segproof.verifying.segment_carry import LogCarry
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.WARNING,
     reads("look at cleanup.policy of the topic. If it says compact, compaction may have left the"

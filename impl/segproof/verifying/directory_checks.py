@@ -78,8 +78,6 @@ from segproof.verifying.partition_names import (
 )
 from segproof.verifying.pending_files import report_pending, report_tmp, words_of_directory
 from segproof.verifying.remote_segments import report_remote_names
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
 from segproof.verifying.set_aside_folders import report_aside
 from segproof.verifying.sibling_files import (
     Siblings,
@@ -110,6 +108,8 @@ from segproof.verifying.unread_files import (
     why_unread,
     why_unread_beside,
 )
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.NOTE,
     reads("find out what put it there; Kafka does not read it"), "DISK-3")  # fmt: skip

@@ -26,6 +26,7 @@ from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import parse_int
+from segproof.inventory.named_ends import told_end
 from segproof.inventory.partitions import Partition, partition_again
 from segproof.inventory.segment_listing import parent_of
 from segproof.inventory.small_files import known_epochs
@@ -43,12 +44,10 @@ from segproof.reading.file_names import (
 from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_TYPES, entries_found
 from segproof.reading.indexed_ends import blocks_at, indexed_end
+from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.live_writer import wait_for_a_step
 from segproof.reading.log_extents import logs_from, said_first_offset
 from segproof.reading.open_indexes import is_older_copy_at
-from segproof.verifying.keyless_records import are_of_records, has_keyless
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES
-from segproof.verifying.named_ends import told_end
 
 PAUSES_SECONDS = (0.1, 0.4)
 """The pauses before a broker that may be truncating the log has ended its step."""

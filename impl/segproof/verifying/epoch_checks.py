@@ -13,14 +13,14 @@ import numpy as np
 
 from segproof.findings import Severity
 from segproof.hints import writes
+from segproof.inventory.told_ends import AGREED, told_offset
 from segproof.kafka.checkpoint_file import EpochEntry
+from segproof.reading.rows import Int64Array, shifted
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
-from segproof.verifying.told_ends import AGREED, told_offset
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import SALVAGE, declare
 
 declare("record-batch", Severity.ERROR,
     writes("if one batch has another epoch than the batches on both sides, its header is damaged,"

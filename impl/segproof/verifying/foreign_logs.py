@@ -15,8 +15,8 @@ from segproof.hints import writes
 from segproof.verifying.index_file_checks import KeyedIndexFile
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
+from segproof.wording.rules import declare
 
 declare("log-segment", Severity.ERROR,
     writes("look for the log that belongs here: on another replica, in lost+found and under other"

@@ -20,9 +20,9 @@ from segproof.inventory.segments import Segment
 from segproof.reading.asked_entries import asked_entries, sample_of
 from segproof.reading.log_pieces import entries_in
 from segproof.verifying.cut_out_checks import may_be_cut
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
 from segproof.verifying.segment_checks import SegmentCheck
+from segproof.wording.reporting import Reporter, Wanted
 
 LAW = "DISK-69"
 CUT_OUT = "DISK-70"

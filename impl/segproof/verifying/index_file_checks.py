@@ -23,10 +23,10 @@ from segproof.reading.index_entries import (
     Entries,
     EntryFile,
 )
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rows import Bools, Int64Array, shifted
-from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, TRIMMED, declare
-from segproof.verifying.segment_files import (
+from segproof.reading.rows import Bools, Int64Array, shifted
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import REBUILD, REMAKE_TRANSACTIONS, TRIMMED, declare
+from segproof.wording.segment_files import (
     FILE_SIZE_MAX_BYTES,
     hint_of,
     report_of,

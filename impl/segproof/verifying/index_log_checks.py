@@ -19,13 +19,13 @@ import numpy as np
 from segproof.counts import plural
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
+from segproof.reading.offset_distances import FAR
+from segproof.reading.rows import Bools, Int64Array, shifted
 from segproof.verifying.index_file_checks import EntryWindow, KeyedIndexFile
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.offset_distances import FAR
-from segproof.verifying.rows import Bools, Int64Array, shifted
-from segproof.verifying.rules import REBUILD, declare
 from segproof.verifying.segment_carry import LogCarry
+from segproof.wording.rules import REBUILD, declare
 
 declare("offset-index", Severity.ERROR, REBUILD, "SEG-7")
 declare("offset-index", Severity.WARNING,

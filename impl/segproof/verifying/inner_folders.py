@@ -18,12 +18,12 @@ from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.inventory.folder_extents import Extent, extent_of, lacking, outside
 from segproof.reading.file_names import SEGMENT_SUFFIXES, is_like_a_log, read_file_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.new_places import own_place
-from segproof.verifying.folder_extents import Extent, extent_of, lacking, outside
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.unread_files import not_looked_into
+from segproof.wording.reporting import Reporter
 
 FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
 MAY_BELONG_HERE = "no log of this partition has them, and they may belong here"

@@ -16,15 +16,12 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
-from segproof.verifying.offset_distances import FAR, distances
-from segproof.verifying.rows import Bools, Int64Array, shifted
+from segproof.reading.offset_distances import FAR, distances
+from segproof.reading.rows import Bools, Int64Array, shifted
 
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20
 """A block of large batches ends with the first one that begins so far behind its start."""
-MAX_BATCH_BYTES = 16 << 20
-"""Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
-read: a warning says so."""
 
 
 class LogScan(Protocol):

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from segproof.files import File
 from segproof.inventory.segments import Segment
 from segproof.reading.cleaner_traces import is_lost_in
+from segproof.reading.keyless_records import keyless_in
 from segproof.verifying.index_file_checks import (
     OffsetIndexFile,
     TimeIndexFile,
     TransactionIndexFile,
 )
-from segproof.verifying.keyless_records import keyless_in
 from segproof.verifying.log_blocks import Block, LogScan
-from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import report_of
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.segment_files import report_of
 
 
 def _unknown() -> None:

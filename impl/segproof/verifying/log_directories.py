@@ -20,6 +20,7 @@ from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import parse_int
+from segproof.inventory.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
 from segproof.reading.file_names import (
     BROKER_FILE,
     REMOTE_INDEX_CACHE,
@@ -28,9 +29,8 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.new_places import own_place
 from segproof.reading.node_ids import NO_NODE, Broker, read_broker
-from segproof.verifying.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.ERROR,
     changes("move it out of this directory, to another place of the same disk; for a folder of the"

@@ -29,9 +29,9 @@ from segproof.reading.live_writer import wait_for_a_step
 from segproof.reading.log_extents import said_first_offset
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import first_offsets, say_first_offset
+from segproof.reading.rows import Bools, shifted
 from segproof.verifying.ends_beside import PAUSES_SECONDS
 from segproof.verifying.foreign_segments import cut_out_finding
-from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.swapped_names import is_name_low
 
 TWICE = frozenset({"DISK-13", "LOG-4"})

@@ -15,8 +15,8 @@ from segproof.hints import reads
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.WARNING,
     reads("give this topic a larger segment.index.bytes before a broker starts; if it has one of"

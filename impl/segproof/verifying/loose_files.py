@@ -24,11 +24,11 @@ from segproof.reading.file_names import (
     METADATA,
     RECOVERY,
 )
+from segproof.reading.log_joins import LogChain
 from segproof.reading.log_order import offsets_of
 from segproof.reading.new_places import own_place
-from segproof.verifying.log_joins import LogChain
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.unread_files import not_looked_into
+from segproof.wording.reporting import Reporter
 
 HINT_OF_STRAY = reads(
     "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
 from segproof.inventory.segments import Segment
+from segproof.inventory.told_ends import IF_NAMED_RIGHT
 from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
+from segproof.reading.keyless_records import KeylessEnds, first_keyless
+from segproof.reading.log_damage import LogDamage
 from segproof.reading.queue_units import LostMessages
 from segproof.verifying.cut_out_checks import OR_MORE
-from segproof.verifying.keyless_records import KeylessEnds, first_keyless
-from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.told_ends import IF_NAMED_RIGHT
 
 LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 """The second is the law that each index file of a segment without its log breaks."""

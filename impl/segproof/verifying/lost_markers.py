@@ -16,8 +16,8 @@ from segproof.files import ReadOnlyFile
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, read_batch_headers
-from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter
+from segproof.wording.rules import declare
 
 declare("log-segment", Severity.WARNING,
     reads("compare with another replica, which may have the marker. The transaction index alone"

@@ -23,12 +23,17 @@ from segproof.counts import plural
 from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.reading.keyless_records import (
+    MAX_BATCH_BYTES,
+    are_of_records,
+    end_batch,
+    has_keyless,
+)
 from segproof.reading.open_indexes import is_older_copy
-from segproof.verifying.keyless_records import are_of_records, end_batch, has_keyless
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
+from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"

@@ -39,8 +39,8 @@ from segproof.reading.file_names import (
     NameKind,
     partition_of,
 )
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 COPY_SNAPSHOT = changes(
     "put a snapshot of this or a later offset from another node of the same cluster beside it, and"

@@ -21,8 +21,8 @@ from segproof.integers import is_integer
 from segproof.kafka.segment_names import offset_of_name
 from segproof.reading.file_names import METADATA_TOPIC, QUORUM_STATE, partition_of
 from segproof.reading.node_ids import NODE_FILE_BYTES, UUID, broker_in
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 READ_BYTES = 8192
 """Kafka decodes so many bytes at once, until it has the first line."""

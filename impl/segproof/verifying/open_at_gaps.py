@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from segproof.hints import reads
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.segment_carry import TransactionCarry
+from segproof.wording.reporting import Reporter
 
 HINT = reads(
     "compare with another replica, which may have the marker, or decide by what the application of"

@@ -15,8 +15,8 @@ from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, is
 from segproof.reading.folder_names import has_folder
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.inner_folders import InnerFolders
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import MOVE_OUT, declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import MOVE_OUT, declare
 
 declare("log-segment", Severity.ERROR,
     changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"

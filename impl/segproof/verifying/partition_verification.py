@@ -22,6 +22,15 @@ from segproof.integers import INT64_MAX
 from segproof.inventory.partitions import Partition, partition_again
 from segproof.inventory.segment_listing import ALL_FILES, Listings
 from segproof.inventory.segments import Segment
+from segproof.inventory.told_ends import (
+    AGREED,
+    IF_NAMED_RIGHT,
+    exchanged_with,
+    hint_of_exchanged,
+    is_end_agreed,
+    told_offset,
+    words_of_exchanged,
+)
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import (
     CLEANER,
@@ -49,8 +58,6 @@ from segproof.verifying.producer_checks import (
     has_numbers,
     join_producers,
 )
-from segproof.verifying.reporting import PathReporter, Reporter, Wanted
-from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import (
     Cut,
     EpochRun,
@@ -58,21 +65,14 @@ from segproof.verifying.segment_carry import (
     ProducerTable,
     empty_table,
 )
-from segproof.verifying.segment_files import hint_of
 from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
 from segproof.verifying.small_files import PARTITION, check_epochs, check_producers
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.swapped_names import NamedRange, check_names
-from segproof.verifying.told_ends import (
-    AGREED,
-    IF_NAMED_RIGHT,
-    exchanged_with,
-    hint_of_exchanged,
-    is_end_agreed,
-    told_offset,
-    words_of_exchanged,
-)
 from segproof.verifying.transaction_checks import CarriedTransactions
+from segproof.wording.reporting import PathReporter, Reporter, Wanted
+from segproof.wording.rules import declare
+from segproof.wording.segment_files import hint_of
 
 declare("partition-log", Severity.WARNING,
     writes("copy this file away before the broker's next start removes it, and compare the end of"

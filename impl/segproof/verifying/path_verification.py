@@ -32,7 +32,6 @@ from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.partition_verification import PartitionCheck
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.layout_checks import report_unread_place
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.rocketmq.stores_twice import (
@@ -46,6 +45,7 @@ from segproof.verifying.rocketmq.unread_parts import report_file_of_store
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.summarising import MET_AGAIN, NOTHING_HERE, OnSummary, Tallies, Work
+from segproof.wording.reporting import Reporter, Wanted
 
 USUAL_RECORD_BYTES = 128
 TASKS_AHEAD = 4

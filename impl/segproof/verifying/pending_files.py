@@ -29,9 +29,9 @@ from segproof.reading.waiting_logs import (
     swap_logs,
 )
 from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, REST, ReplacedLogs
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
 from segproof.verifying.swapped_logs import copies_of_swaps, report_damage, report_only_copies
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip

@@ -20,12 +20,12 @@ from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.reading.file_names import partition_of
+from segproof.reading.rows import Bools, Int64Array
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rows import Bools, Int64Array
-from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
+from segproof.wording.reporting import PathReporter
+from segproof.wording.rules import declare
 
 declare("record-batch", Severity.ERROR,
     reads("compare with another replica; lawful only if the broker had forgotten the producer"

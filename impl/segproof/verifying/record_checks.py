@@ -16,8 +16,8 @@ from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.legacy_record_batch import inner_problem
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
-from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import DECLARED, RESTORE, WRITTEN_SO, declare
+from segproof.wording.reporting import PathReporter
+from segproof.wording.rules import DECLARED, RESTORE, WRITTEN_SO, declare
 
 declare("record-batch", Severity.ERROR,
     WRITTEN_SO, "BATCH-9", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip

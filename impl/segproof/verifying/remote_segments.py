@@ -18,9 +18,9 @@ from segproof.reading.file_names import (
     is_of_cache,
     read_remote_name,
 )
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import MOVE_OUT
 from segproof.verifying.unread_files import not_looked_into
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import MOVE_OUT
 
 CACHED_SUFFIXES = frozenset(SEGMENT_SUFFIXES[1:])
 """The three files of each segment in the cache."""

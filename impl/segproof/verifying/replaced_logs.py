@@ -32,6 +32,7 @@ from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import EPOCHS, METADATA, FileName, NameKind
+from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
 from segproof.reading.swap_batches import ForeignBatch, foreign_batches
@@ -47,10 +48,8 @@ from segproof.reading.waiting_logs import (
     sound_end_of,
     swap_logs,
 )
-from segproof.verifying.keyless_records import are_of_records, has_keyless
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 COPY_AWAY = writes("copy this file away before a broker starts here")
 KEEP_COPY = writes(

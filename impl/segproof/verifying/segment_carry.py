@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.inventory.segments import FileState
-from segproof.verifying.log_damage import LogDamage
+from segproof.reading.keyless_records import EndBatch
+from segproof.reading.log_damage import LogDamage
 
 _FIRST = (
     "epoch", "position", "kind", "data_epoch", "data_position", "base_sequence", "last_sequence",
@@ -141,17 +142,6 @@ class CutOutGap(NamedTuple):
     def unproven(self) -> int:
         """How many may be lost, where no number is known to be."""
         return 0 if self.lost else self.size
-
-
-class EndBatch(NamedTuple):
-    """The first or the last sound batch of records of a log, whose records may tell of keys."""
-
-    position: int
-    size_bytes: int
-    magic: int
-    last_offset: int
-    limit: int
-    """Records of more bytes are not read."""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.index_origins import is_of_other_index, is_of_other_log
 from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
+from segproof.reading.keyless_records import MAX_BATCH_BYTES
 from segproof.reading.log_extents import logs_from
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.log_pieces import entries_of
@@ -42,17 +43,17 @@ from segproof.verifying.index_log_checks import (
     TimeEntriesCheck,
     report_beyond_torn,
 )
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES, LogScan, blocks_of
+from segproof.verifying.log_blocks import LogScan, blocks_of
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import RecordsCheck
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import REBUILD, SALVAGE, declare
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_files import hint_of, open_guarded, report_of, size_guarded
 from segproof.verifying.time_checks import TimestampCheck
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
+from segproof.wording.reporting import Reporter, Wanted
+from segproof.wording.rules import REBUILD, SALVAGE, declare
+from segproof.wording.segment_files import hint_of, open_guarded, report_of, size_guarded
 
 MADE_NEW = (
     "the broker that starts next reads the segment and makes a missing .index new, but a missing"

@@ -21,10 +21,10 @@ from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.packed_segments import with_unpacked
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import Scanning, SegmentCheck
-from segproof.verifying.segment_files import hint_of
+from segproof.wording.reporting import Reporter, Wanted
+from segproof.wording.segment_files import hint_of
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file

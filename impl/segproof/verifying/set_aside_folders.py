@@ -22,12 +22,7 @@ from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
-from segproof.inventory.small_files import KnownOffsets
-from segproof.reading.cleaner_traces import Cleaning
-from segproof.reading.file_names import EPOCHS
-from segproof.reading.leader_epochs import epochs_begin
-from segproof.reading.new_places import own_place
-from segproof.verifying.folder_extents import (
+from segproof.inventory.folder_extents import (
     Extent,
     ExtentsOfPairs,
     generations,
@@ -35,7 +30,12 @@ from segproof.verifying.folder_extents import (
     logs_to_take,
     outside,
 )
-from segproof.verifying.held_beside import are_of_one_topic, traces_in
+from segproof.inventory.held_beside import are_of_one_topic, traces_in
+from segproof.inventory.small_files import KnownOffsets
+from segproof.reading.cleaner_traces import Cleaning
+from segproof.reading.file_names import EPOCHS
+from segproof.reading.leader_epochs import epochs_begin
+from segproof.reading.new_places import own_place
 from segproof.verifying.log_directories import (
     LOGS_NAMED,
     KnownDirectory,
@@ -44,7 +44,7 @@ from segproof.verifying.log_directories import (
     severity_of,
 )
 from segproof.verifying.pending_files import words_of_directory
-from segproof.verifying.reporting import Reporter
+from segproof.wording.reporting import Reporter
 
 LAW = "DISK-41"
 FUTURE, DELETE = "future", "delete"

@@ -33,8 +33,8 @@ from segproof.reading.file_names import (
 from segproof.reading.folder_names import names_of
 from segproof.reading.node_ids import read_broker
 from segproof.verifying.log_directories import KnownDirectory, PartitionPlace
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import SALVAGE, declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import SALVAGE, declare
 
 """The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
 NAMED_MAX = 3

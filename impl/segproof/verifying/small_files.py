@@ -48,8 +48,8 @@ from segproof.reading.file_names import (
 )
 from segproof.verifying.metadata_snapshots import check_metadata_snapshot, is_metadata_snapshot
 from segproof.verifying.node_files import check_node_properties, check_quorum_state
-from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import REMAKE_SNAPSHOT, SALVAGE, declare
+from segproof.wording.reporting import PathReporter
+from segproof.wording.rules import REMAKE_SNAPSHOT, SALVAGE, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
 declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")

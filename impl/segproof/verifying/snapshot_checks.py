@@ -20,9 +20,9 @@ from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.layouts.kafka import SNAPSHOT, SNAPSHOT_ENTRY
-from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 from segproof.verifying.segment_carry import ProducerTable
+from segproof.wording.reporting import PathReporter
+from segproof.wording.rules import REMAKE_SNAPSHOT, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 

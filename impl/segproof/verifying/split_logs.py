@@ -25,8 +25,8 @@ from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
 from segproof.layouts.kafka import OFFSET_ENTRY
 from segproof.verifying.log_blocks import rows_of
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
+from segproof.wording.reporting import Wanted
 
 PART_BYTES = 16 << 10
 """About as many bytes of batch headers travel together."""

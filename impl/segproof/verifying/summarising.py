@@ -16,6 +16,7 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segment_listing import ALL_FILES
 from segproof.inventory.segments import Segment
+from segproof.inventory.told_ends import IF_NAMED_RIGHT
 from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.file_names import BOOTSTRAP
 from segproof.reading.store_paths import Place, PlaceKind
@@ -25,7 +26,6 @@ from segproof.verifying.checked import Checked
 from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
 from segproof.verifying.missing_offsets import MissingOffsets
 from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.told_ends import IF_NAMED_RIGHT
 from segproof.verifying.unread_files import LAYOUTS
 
 Work = Partition | Place

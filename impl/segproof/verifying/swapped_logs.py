@@ -19,8 +19,8 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, writes
 from segproof.reading.waiting_logs import OnlyCopy, damage_in, is_kept
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 declare("partition-log", Severity.ERROR,
     writes("copy the whole directory away before a broker starts here, and save it with `segproof"

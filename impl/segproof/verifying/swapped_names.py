@@ -14,8 +14,8 @@ from segproof.inventory.partitions import Partition
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog, in_order
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import SALVAGE, declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import SALVAGE, declare
 
 declare("partition-log", Severity.ERROR,
     SALVAGE.after("a salvage gives each log the name that its batches say: "),

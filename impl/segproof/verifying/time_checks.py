@@ -23,7 +23,7 @@ from segproof.findings import Severity, time_text
 from segproof.hints import reads
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.rules import declare
+from segproof.wording.rules import declare
 
 OTHER_UNIT = (
     "find the producer that writes another unit than milliseconds. Where"

@@ -30,8 +30,6 @@ from segproof.reading.index_entries import TRANSACTION_ENTRY
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.lost_markers import LOOKED_AT, LostMarkers
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import REMAKE_TRANSACTIONS, RESTORE, declare
 from segproof.verifying.segment_carry import (
     Coordinators,
     LogCarry,
@@ -39,7 +37,9 @@ from segproof.verifying.segment_carry import (
     MarkerTimes,
     TransactionCarry,
 )
-from segproof.verifying.segment_files import report_of
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import REMAKE_TRANSACTIONS, RESTORE, declare
+from segproof.wording.segment_files import report_of
 
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "DISK-12")
 declare("record-batch", Severity.WARNING,

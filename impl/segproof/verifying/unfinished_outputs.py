@@ -19,8 +19,8 @@ from segproof.reading.unfinished import (
     partitions_of,
     unfinished_at,
 )
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 LAW = "DISK-61"
 HINT = reads("find out from what it was made, and make it again: use nothing of this")

@@ -18,8 +18,8 @@ from segproof.reading.file_contents import Content, content_of, is_from_fsck
 from segproof.reading.new_places import own_place
 from segproof.reading.store_paths import OF_NO_STORE
 from segproof.verifying.found_places import FoundPlaces
-from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.unread_files import KAFKA, ROCKETMQ, not_looked_into
+from segproof.wording.reporting import PathReporter, Reporter
 
 ASKED_MAX = 1000
 """At most this many files of a folder are recognised by their content."""

@@ -37,8 +37,8 @@ from segproof.reading.unread_places import (
 )
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.metadata_snapshots import is_metadata_snapshot
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import declare
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""

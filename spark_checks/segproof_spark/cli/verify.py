@@ -159,7 +159,7 @@ def _places(paths: list[str]) -> list[str]:
 
 def _check_checkpoint(place: str | None) -> None:
     """Refuse a checkpoint that can't be opened or made, before Spark is started."""
-    from segproof.verifying.reporting import Wanted
+    from segproof.wording.reporting import Wanted
     from segproof_spark.verify.checkpoint import CheckpointError, open_checkpoint
 
     if place is not None:

@@ -31,9 +31,9 @@ from segproof.inventory.segments import Segment
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.geometry import index_file_names
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import carried_from_bytes
 from segproof.verifying.summarising import Work
+from segproof.wording.reporting import Wanted
 from segproof_harness.cli.common import release
 from segproof_spark.arrow_files import errors_name, is_url, open_filesystem, shown
 from segproof_spark.bundle import digest_of_sources

@@ -21,9 +21,9 @@ from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.path_verification import KnownPlaces, known_places, walk
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.split_logs import cuts_of, log_state
 from segproof.verifying.summarising import Work
+from segproof.wording.reporting import Wanted
 from segproof_spark.arrow_files import files_of
 from segproof_spark.tasks import dearest_first, packed
 

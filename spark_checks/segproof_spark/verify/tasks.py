@@ -24,7 +24,6 @@ from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.kafka.batch_table import CheckedBatches
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.path_verification import check
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
 from segproof.verifying.segment_checks import Scanning
 from segproof.verifying.segment_verification import SteadyCheck
@@ -37,6 +36,7 @@ from segproof.verifying.split_logs import (
     piece_of,
     scan_in_pieces,
 )
+from segproof.wording.reporting import Reporter, Wanted
 from segproof_harness.reports.verdicts import split_commands
 from segproof_spark.arrow_files import is_url
 from segproof_spark.verify.checkpoint import Checkpoint, Mark

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from segproof.files import Files
-from segproof.verifying.folder_extents import Extent, extent_of
+from segproof.inventory.folder_extents import Extent, extent_of
 
 
 @dataclass

@@ -93,7 +93,7 @@ def other_topics(folder: Path) -> None:
 
 SITUATIONS = (
     Situation(
-        "a folder has the name of a time index", "verifying/reporting.WRONG_KIND",
+        "a folder has the name of a time index", "wording/reporting.WRONG_KIND",
         folder_as_index, "DISK-1", step=move_out(f"{PARTITION}/*.timeindex"),
     ),
     Situation(
@@ -126,7 +126,7 @@ SITUATIONS = (
     ),
     Situation(
         "an index in the cache of remote segments is damaged",
-        "verifying/segment_files.FETCH_AGAIN",
+        "wording/segment_files.FETCH_AGAIN",
         cached, "OFFIDX-1", ("data",), step=move_out(f"{CACHE}/*"),
     ),
     Situation(

@@ -431,7 +431,7 @@ SITUATIONS = (
     ),
     LOG_DELETED,
     Situation(
-        "a log is a link out of its folder", "verifying/reporting.PathReporter._leads_out",
+        "a log is a link out of its folder", "wording/reporting.PathReporter._leads_out",
         linked_log, "DISK-45", holds=(PARTITION, "elsewhere"),
     ),
     Situation(

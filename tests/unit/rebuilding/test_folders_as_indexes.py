@@ -14,7 +14,7 @@ from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
-from segproof.verifying.reporting import WRONG_KIND
+from segproof.wording.reporting import WRONG_KIND
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.reports.consumers import what_consumers_see
 from segproof_tests.plain_reader import files_in

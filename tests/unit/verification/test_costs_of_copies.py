@@ -15,7 +15,7 @@ from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES
 from segproof.stretches.rocketmq.message_blocks import CHUNK_BYTES
 from segproof.verification import verify
 from segproof.verifying.path_verification import KnownPlaces, known_places, plan
-from segproof.verifying.reporting import Wanted
+from segproof.wording.reporting import Wanted
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.laws.borders.store_files import LOG_BYTES, TIME, log_of, record
 from segproof_tests.altered_files import listed

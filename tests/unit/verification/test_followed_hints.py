@@ -18,7 +18,7 @@ import pytest
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, removes, writes
 from segproof.verification import RULES, verify
-from segproof.verifying.rules import with_paths
+from segproof.wording.rules import with_paths
 from segproof_harness import cli
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
 from segproof_harness.laws.broken_stores import INDEX, small

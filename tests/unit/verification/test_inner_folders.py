@@ -158,7 +158,7 @@ def test_a_damaged_log_in_a_folder_is_told(folder: Path) -> None:
 
 def test_so_many_batches_are_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With more, a note says so."""
-    monkeypatch.setattr("segproof.verifying.folder_extents.BATCHES_MAX", 2)
+    monkeypatch.setattr("segproof.inventory.folder_extents.BATCHES_MAX", 2)
     moved(folder, "old", 0)
     (one,), _ = told(folder)
     assert "too many batches" in one.message
@@ -252,7 +252,7 @@ def test_a_folder_with_too_many_batches_is_not_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside a copy, it was not in the words."""
-    monkeypatch.setattr("segproof.verifying.folder_extents.BATCHES_MAX", 9)
+    monkeypatch.setattr("segproof.inventory.folder_extents.BATCHES_MAX", 9)
     _nested(folder, "old/a")
     log = b"".join(batch(one, key=None) for one in range(10))
     write_segment(folder / "old" / "b", log, 0)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.inventory import folder_extents
 from segproof.verification import partition_places, verify
-from segproof.verifying import folder_extents
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands

@@ -25,7 +25,6 @@ from segproof.verifying import log_blocks, segment_checks
 from segproof.verifying.log_blocks import Block, blocks_of
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.path_verification import plan
-from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.split_logs import (
@@ -36,6 +35,7 @@ from segproof.verifying.split_logs import (
     piece_of,
     scan_in_pieces,
 )
+from segproof.wording.reporting import Wanted
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.corruptions import CORRUPTIONS, Corruption, positions
 from segproof_tests.partition_files import in_memory, name_of

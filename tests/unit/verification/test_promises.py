@@ -21,9 +21,9 @@ from segproof.processes import Progress
 from segproof.verification import RULES, VERIFIED_LAWS, verify
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.producer_checks import ProducerCheck
-from segproof.verifying.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof.verifying.segment_checks import LOG_CHECKS
 from segproof.verifying.transaction_checks import TransactionMarkers
+from segproof.wording.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_tests.altered_files import altered, defects_on

@@ -16,8 +16,8 @@ from segproof.salvaging.salvage import salvage
 from segproof.verification import partition_places, verify
 from segproof.verifying import folder_extents, held_beside
 from segproof.verifying.log_directories import places_below, report_across
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.set_aside_folders import report_aside
+from segproof.wording.reporting import Reporter, Wanted
 from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
 from segproof_harness.reports.verdicts import split_commands
@@ -475,7 +475,7 @@ def test_a_folder_that_is_deleted_is_not_compared(tmp_path: Path) -> None:
 
 def test_so_many_batches_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With more, a note says so, and its hint is to compare."""
-    monkeypatch.setattr("segproof.verifying.folder_extents.BATCHES_MAX", 3)
+    monkeypatch.setattr("segproof.inventory.folder_extents.BATCHES_MAX", 3)
     broker = data(tmp_path / "data")
     logs(broker, "", range(3))
     logs(broker, "future", range(9))

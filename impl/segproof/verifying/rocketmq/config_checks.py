@@ -26,9 +26,9 @@ from segproof.reading.config_file import (
     json_fault,
 )
 from segproof.reading.folder_names import has_folder
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 FROM_BACKUP = changes(
     "put the file of a backup in its place; a slave keeps the same topics, groups and offsets",

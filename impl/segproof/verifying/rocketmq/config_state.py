@@ -35,9 +35,9 @@ from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.timer_state import read_timer_state
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.config_checks import WRITTEN_SUFFIX, read_config_file, without
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 LAW = "RMQDISK-57"
 BETTER = changes(

@@ -30,8 +30,8 @@ from segproof.reading.log_files_inside import (
 from segproof.reading.new_places import own_place
 from segproof.reading.packed_log_files import UNPACKED_SUFFIXES, with_one_unpacked
 from segproof.rocketmq.commit_log import LogFile, log_file_name
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import is_loaded, report_stray, words_of_stray
+from segproof.wording.reporting import Reporter
 
 NAMED_MAX = 3
 """Files that a message names one by one."""

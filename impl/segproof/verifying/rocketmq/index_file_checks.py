@@ -23,6 +23,7 @@ from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
+from segproof.reading.rows import Int64Array, shifted
 from segproof.rocketmq.geometry import GeometryAnswer
 from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
@@ -33,10 +34,9 @@ from segproof.rocketmq.index_table import (
     read_slots,
     read_stored_header,
 )
-from segproof.verifying.reporting import Described, Reporter, Wanted
-from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, declare
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, open_guarded, size_guarded
+from segproof.wording.reporting import Described, Reporter, Wanted
+from segproof.wording.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, declare
+from segproof.wording.segment_files import FILE_SIZE_MAX_BYTES, open_guarded, size_guarded
 
 NO_GEOMETRY = REMAKE_INDEX.after(
     "if it has the length of the other index files, say with --hash-slots how many slots it has"

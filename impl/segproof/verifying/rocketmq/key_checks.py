@@ -25,11 +25,11 @@ from segproof.findings import Finding, Severity
 from segproof.hints import reads, writes
 from segproof.reading.index_times import EntriesInOrder, IndexEntries, Rows, told_together
 from segproof.reading.record_keys import keys_of, tag_key_of
+from segproof.reading.rows import Bools, Int64Array
 from segproof.reading.store_times import Bounds
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
-from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
 from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
@@ -38,8 +38,8 @@ from segproof.verifying.rocketmq.log_records import (
     LogRecords,
 )
 from segproof.verifying.rocketmq.lost_end import LedBeyond
-from segproof.verifying.rows import Bools, Int64Array
-from segproof.verifying.rules import REMAKE_INDEX, declare
+from segproof.wording.reporting import Described, Reporter
+from segproof.wording.rules import REMAKE_INDEX, declare
 
 REMAKE_AND_SCAN = writes(
     "make the index new from the commit log with `segproof rebuild STORE --out DIR2`; until then"

@@ -9,13 +9,13 @@ from segproof.hints import reads
 from segproof.reading.log_rows import Surroundings
 from segproof.reading.store_layouts import layout_around, unread_layout
 from segproof.reading.unread_places import unread_place
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.unread_files import (
     ROCKETMQ,
     declare_layout,
     not_looked_into,
     report_layout,
 )
+from segproof.wording.reporting import Reporter
 
 LAYOUT = "RMQDISK-42"
 declare_layout(

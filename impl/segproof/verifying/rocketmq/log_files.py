@@ -16,9 +16,9 @@ from segproof.reading.log_files_inside import LogFileInside
 from segproof.reading.log_names import Misnamed, in_step, with_right_names
 from segproof.reading.moved_messages import FileShare, MovedMessages
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.files_inside import NAMED_MAX, report_inside
 from segproof.verifying.rocketmq.store_checks import numbered_files
+from segproof.wording.reporting import Reporter
 
 RIGHT_PLACES = writes(
     "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"

@@ -14,8 +14,8 @@ from enum import Enum
 from segproof.findings import Severity, time_text
 from segproof.hints import writes
 from segproof.rocketmq.commit_log import COMMIT_LOG
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import REMAKE_STORE, declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import REMAKE_STORE, declare
 
 OF_WHICH_LOG = writes(
     "find out which log belongs to this store: look for the former one where else the broker"

@@ -41,14 +41,14 @@ from segproof.rocketmq.message import (
     lacks_body,
 )
 from segproof.stretches.rocketmq.candidates import is_filler
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.commit_log_damage import (
     Damage,
     DamageMap,
     Recovery,
     rest_words,
 )
-from segproof.verifying.rules import COPY_LOG, declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import COPY_LOG, declare
 
 declare("index-service", Severity.ERROR,
     reads("look for the missing file where else the broker keeps files of its log (several paths in"

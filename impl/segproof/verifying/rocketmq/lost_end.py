@@ -30,9 +30,9 @@ from segproof.reading.store_reach import (
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.index_service import CHECKPOINT
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import read_checkpoint
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 MISSING_END = writes(
     "look where else the broker keeps files of its log (several paths in storePathCommitLog), in"

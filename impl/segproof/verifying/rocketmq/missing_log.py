@@ -18,7 +18,7 @@ from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_rows import log_folder, log_in_store, words_of_log_in_store
 from segproof.rocketmq.commit_log import COMMIT_LOG
-from segproof.verifying.reporting import Reporter
+from segproof.wording.reporting import Reporter
 
 AT_A_START = (
     "a broker that starts with this store begins a new log at offset 0, and removes what index and"

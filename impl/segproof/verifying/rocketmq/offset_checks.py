@@ -22,10 +22,10 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.reading.config_offsets import WRITE_OFFSET, StoredOffset, read_offsets
 from segproof.rocketmq.message import INNER_BATCH
-from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.log_records import LogBlock
 from segproof.verifying.rocketmq.queue_checks import QueueChecks
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Described, Reporter
+from segproof.wording.rules import declare
 
 declare("index-service", Severity.WARNING,
     WRITE_OFFSET.after(

@@ -28,8 +28,8 @@ from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
+from segproof.reading.rows import Int64Array
 from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS, is_queue_name, queue_number
-from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
@@ -55,8 +55,8 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rocketmq.tags_checks import check_tags_codes
-from segproof.verifying.rows import Int64Array
-from segproof.verifying.rules import DECLARED, REMAKE_STORE, declare
+from segproof.wording.reporting import Described, Reporter, Wanted
+from segproof.wording.rules import DECLARED, REMAKE_STORE, declare
 
 declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-37")
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
+from segproof.reading.rows import Int64Array, shifted
 from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import REMAKE_STORE, declare
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import REMAKE_STORE, declare
+from segproof.wording.segment_files import FILE_SIZE_MAX_BYTES
 
 declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-35", "RMQDISK-36")
 

@@ -14,8 +14,8 @@ from segproof.counts import QUEUES_TELL, lost_words, plural, verb
 from segproof.hints import writes
 from segproof.reading.foreign_messages import ForeignRange
 from segproof.rocketmq.commit_log import COMMIT_LOG
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import LogRecords
+from segproof.wording.reporting import Reporter
 
 NAMED_MAX = 4
 """A finding names at most this many files."""

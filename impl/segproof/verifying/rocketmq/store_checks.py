@@ -24,11 +24,11 @@ from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
-from segproof.verifying.reporting import WRONG_KIND, Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, REMAKE_STORE, declare
-from segproof.verifying.segment_files import open_guarded
 from segproof.verifying.unfinished_outputs import report_marks
+from segproof.wording.reporting import WRONG_KIND, Reporter
+from segproof.wording.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, REMAKE_STORE, declare
+from segproof.wording.segment_files import open_guarded
 
 declare("index-file", Severity.NOTE,
     reads("nothing, if somebody renamed it; RocketMQ takes its index files in the order of their"

@@ -19,7 +19,6 @@ from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
 from segproof.verifying.rocketmq.config_checks import check_config, check_config_file
 from segproof.verifying.rocketmq.config_state import check_config_state
@@ -72,6 +71,7 @@ from segproof.verifying.rocketmq.unread_parts import (
     report_unread_parts,
 )
 from segproof.verifying.unfinished_outputs import report_store
+from segproof.wording.reporting import Reporter, Wanted
 
 STORE = "index-service"
 Advance = Callable[[int], None]

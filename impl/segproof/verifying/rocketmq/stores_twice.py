@@ -39,8 +39,8 @@ from segproof.rocketmq.commit_log import (
     named_offset,
 )
 from segproof.verifying.log_directories import add_pair
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 STORE_TWICE = "RMQDISK-58"
 COPIES = reads(

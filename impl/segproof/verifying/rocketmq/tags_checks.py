@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
+from segproof.reading.rows import Int64Array
 from segproof.rocketmq.consume_queue import EXTENSION_MAX, UNIT_BYTES
 from segproof.rocketmq.message import TAGS, DispatchRequest, is_delayed
-from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.rows import Int64Array
-from segproof.verifying.rules import REMAKE_STORE, declare
+from segproof.wording.reporting import Described, Reporter
+from segproof.wording.rules import REMAKE_STORE, declare
 
 declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-50")
 

@@ -32,10 +32,10 @@ from segproof.reading.timer_log import (
 )
 from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.rocketmq.commit_log import LogFile
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import EMPTY_FILE
 from segproof.verifying.rocketmq.store_checks import numbered_files
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 TIMER_FILES = "timerlog, timerwheel, config/timercheck and config/timermetrics"
 LOOK_FOR_THE_LOG = writes(

@@ -14,9 +14,9 @@ from segproof.reading.unknown_files import (
     unknown_files,
 )
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
-from segproof.verifying.rules import declare
+from segproof.wording.reporting import Reporter
+from segproof.wording.rules import declare
 
 declare("index-service", Severity.WARNING, writes(
     "find out whether another store lacks this file, by its topics and queue numbers (`segproof"

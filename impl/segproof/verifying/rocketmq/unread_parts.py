@@ -32,12 +32,12 @@ from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
 from segproof.reading.unread_places import LOST_BEGINNING, OTHER_ROWS, ROW_LEVELS
-from segproof.verifying.reporting import Reporter
 from segproof.verifying.unnamed_files import (
     report_by_content,
     report_found_files,
 )
 from segproof.verifying.unread_files import ROCKETMQ, files_below, not_looked_into
+from segproof.wording.reporting import Reporter
 
 KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG, GUESS_FILE)
 """What of a store is looked at."""

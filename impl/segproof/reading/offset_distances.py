@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from segproof.verifying.rows import Int64Array
+from segproof.reading.rows import Int64Array
 
 FAR = 1 << 40
 """Stands for every distance from the base offset that 31 bits can't hold."""

@@ -10,6 +10,12 @@ from typing import NamedTuple
 from segproof.files import Files
 from segproof.inventory.partitions import Partition
 from segproof.inventory.small_files import known_epochs
+from segproof.inventory.told_ends import (
+    AGREED,
+    exchanged_with,
+    is_end_agreed,
+    words_of_exchanged,
+)
 from segproof.reading.file_names import (
     CLEANER,
     EPOCHS,
@@ -18,12 +24,6 @@ from segproof.reading.file_names import (
     SNAPSHOT_SUFFIX,
     START,
     read_file_name,
-)
-from segproof.verifying.told_ends import (
-    AGREED,
-    exchanged_with,
-    is_end_agreed,
-    words_of_exchanged,
 )
 
 

@@ -5,8 +5,8 @@ from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
 from segproof.inventory.segments import Segment
-from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import REBUILD, SALVAGE, declare
+from segproof.wording.reporting import PathReporter, Reporter
+from segproof.wording.rules import REBUILD, SALVAGE, declare
 
 declare("log-segment", Severity.ERROR,
     SALVAGE.after("this file was not closed: the broker did not stop as the marker or the later"

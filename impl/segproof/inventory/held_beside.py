@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import writes
+from segproof.inventory.folder_extents import Extent, extent_of, generations, lacking, outside
 from segproof.inventory.segment_listing import kinds_of, parent_of
 from segproof.inventory.small_files import KnownOffsets, topic_id_of
 from segproof.reading.cleaner_traces import CleanerTraces, cleaner_was_here
 from segproof.reading.file_names import CLEANER, METADATA, read_partition_name
 from segproof.reading.folder_names import names_of
-from segproof.verifying.folder_extents import Extent, extent_of, generations, lacking, outside
-from segproof.verifying.keyless_records import first_keyless
+from segproof.reading.keyless_records import first_keyless
 
 _BASE = re.compile(r"[0-9]{20}", re.ASCII)
 FOLDERS_MAX = 8

@@ -7,6 +7,7 @@ Laws: DISK-25, DISK-63, DISK-70, BATCH-3.
 from collections import deque
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,24 @@ from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES
-from segproof.verifying.segment_carry import EndBatch
 
 KEYS_ASKED = 32
 """Batches of one log whose records are asked for keys."""
+
+MAX_BATCH_BYTES = 16 << 20
+"""Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
+read: a warning says so."""
+
+
+class EndBatch(NamedTuple):
+    """The first or the last sound batch of records of a log, whose records may tell of keys."""
+
+    position: int
+    size_bytes: int
+    magic: int
+    last_offset: int
+    limit: int
+    """Records of more bytes are not read."""
 
 
 def are_of_records(table: BatchTable) -> NDArray[np.bool_]:

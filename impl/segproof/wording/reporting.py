@@ -16,8 +16,8 @@ from segproof.commands import quoted_path
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, LinkOutError, check_limits
 from segproof.findings import FURTHER, Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.verifying.rows import Int64Array
-from segproof.verifying.rules import DECLARED, declare, with_paths
+from segproof.reading.rows import Int64Array
+from segproof.wording.rules import DECLARED, declare, with_paths
 
 declare("log-segment", Severity.ERROR,
     reads("check the rights and the disk, then verify again"), "DISK-1",
