@@ -52,17 +52,17 @@ Absent = Mapping[str, Mapping[str, int]]
 each checkpoint."""
 
 
-def stray_words(item: DataDirectory, files: Files) -> Iterator[tuple[str, str, Hint]]:
+def stray_words(item: DataDirectory, files: Files) -> Iterator[tuple[str, str, Hint | None]]:
     """Yield the path of each stray of a directory that is told, what it is, and what to do.
 
-    The first log of a set is told for all of it.
+    The first log of a set is told for all of it. One that is told by itself has no steps.
     """
     path, strays = item.path, item.strays
     together = strays.together
     for name in sorted(strays.names):
         full = posixpath.join(path, name)
         if name not in together:
-            yield full, STRAY, HINT_OF_STRAY
+            yield full, STRAY, None
         elif name == strays.logs[0]:
             bases = {log: base for base, log in strays.loose if log.endswith(".log")}
             what, hint = _told(path, bases, (together, strays.small), item.absent, files)
@@ -84,7 +84,7 @@ def report_strays(item: DataDirectory, files: Files, reporter: Reporter) -> None
         report = reporter.at(full, shown_by=item.path)
         if full in told:
             words, advice = told[full]
-            report.add("DISK-3", words, severity=Severity.ERROR, hint=advice)
+            report.add("DISK-3", words, severity=Severity.ERROR, hint=advice or HINT_OF_STRAY)
         not_looked_into(report, "it lies beside partitions; name it to look into it")
 
 
