@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural, verb
@@ -335,6 +336,35 @@ def _level(partition: Partition) -> int:
     return os.path.normpath(partition.directory).count("/")
 
 
+class _Inventory(NamedTuple):
+    partitions: list[Partition]
+    strays: dict[str, str]
+    """Files of segments that are in no partition, each with the reason why it is not saved."""
+    not_read: dict[str, str]
+    """The same for what partitions may be in."""
+    findings: list[Finding]
+    """What `verify` says of names and directories."""
+
+
+def _inventory(source: str, files: SharedFiles) -> _Inventory:
+    """Return what lies at or below a path."""
+    reporter = Reporter(Wanted())
+    check = InventoryCheck(source, files, reporter)
+    found = _Inventory([], {}, {}, [])
+    for item in take_inventory(source, files, check.offsets):
+        check.take(item)
+        partition = partition_in(item)
+        if partition is not None:
+            found.partitions.append(partition)
+        elif isinstance(item, DataDirectory):
+            found.strays.update((path, words) for path, words, _ in stray_words(item, files))
+        elif isinstance(item, NotListed | Layout) and (why := unread_words(item)) is not None:
+            found.not_read[item.path] = why
+    check.finish(())
+    found.findings.extend(reporter.finish())
+    return found
+
+
 def _partitions(
     source: str, files: SharedFiles
 ) -> tuple[dict[str, Partition], dict[str, str], list[Finding], list[Finding]]:
@@ -343,25 +373,11 @@ def _partitions(
     And the directories that no broker would load, or that can't be read, each with the reason; and
     the findings of logs that can't be read; and all findings.
     """
-    reporter = Reporter(Wanted())
-    check = InventoryCheck(source, files, reporter)
+    there = _inventory(source, files)
     found: dict[str, Partition] = {}
     refused: dict[str, str] = {}
-    strays: dict[str, str] = {}
-    not_read: dict[str, str] = {}
-    listed: list[Partition] = []
-    for item in take_inventory(source, files, check.offsets):
-        check.take(item)
-        partition = partition_in(item)
-        if partition is not None:
-            listed.append(partition)
-        elif isinstance(item, DataDirectory):
-            strays |= {path: words for path, words, _ in stray_words(item, files)}
-        elif isinstance(item, NotListed | Layout) and (why := unread_words(item)) is not None:
-            not_read[item.path] = why
-    check.finish(())
     # A broker loads what lies in its directory itself; a copy in a folder of it comes second.
-    for partition in sorted(listed, key=_level):
+    for partition in sorted(there.partitions, key=_level):
         directory = partition.directory
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
@@ -386,17 +402,16 @@ def _partitions(
         else:
             segments = tuple(sized(one, files) for one in partition.segments)
             found[name] = replace(partition, segments=segments)
-    findings = reporter.finish()
     taken = {one.path(".log") for each in found.values() for one in each.segments}
     by_path: dict[str, Finding] = {}  # the first of each path says the most
-    for one in findings:
+    for one in there.findings:
         is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
         is_log = _is_named_as_log(os.path.basename(one.path))
-        if one.path not in strays and is_log and not is_saved and not _is_removed(one):
+        if one.path not in there.strays and is_log and not is_saved and not _is_removed(one):
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
-    refused |= strays
-    refused |= {path: why for path, why in not_read.items() if path not in by_path}
+    refused |= there.strays
+    refused |= {path: why for path, why in there.not_read.items() if path not in by_path}
     refused |= _stores_below(source, files) if found else {}
     place = None if found or refused else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:
@@ -413,4 +428,4 @@ def _partitions(
             path=path,
             hint="give the directory of a partition (TOPIC-N), or a data directory of Kafka",
         )
-    return found, refused, unread, findings
+    return found, refused, unread, there.findings
