@@ -42,7 +42,7 @@ class _Index(SEGPROOF.kind(OffsetIndex)):  # type: ignore[misc]  # a class that 
     "segproof.kafka.offset_index:_ENTRY",
     "OFFIDX-1",
     "any 8 raw bytes, any base offset",
-    Mutant('">ii"', '"<ii"', "*"),
+    Mutant("OFFSET_ENTRY.struct()", '__import__("struct").Struct("<ii")', "*"),
 )
 def entry_decode(data: bytes, base_offset: int) -> bool:
     """Read the second of two entries.
@@ -59,7 +59,7 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     "segproof.kafka.offset_index:_ENTRY",
     "OFFIDX-1 OFFIDX-9",
     "every distance of 31 bits, every int32 position",
-    Mutant('">ii"', '"<ii"', "*"),
+    Mutant("OFFSET_ENTRY.struct()", '__import__("struct").Struct("<ii")', "*"),
 )
 def entry_encode(relative: int, position: int) -> bool:
     """Write an entry, byte for byte.

@@ -167,7 +167,7 @@ def expiry(
     "any 46 raw bytes with id, epoch and timestamp from 0 on",
     Mutant("first_offset >= 0", "first_offset > 0"),
     Mutant("last_offset >= 0", "last_offset > 0"),
-    Mutant('">qhiqiqiq"', '">qhiqiiqq"', "*"),
+    Mutant("SNAPSHOT_ENTRY.struct()", '__import__("struct").Struct(">qhiqiiqq")', "*"),
 )
 def entry_decode(data: bytes) -> bool:
     """Read an entry of a snapshot.
@@ -185,7 +185,7 @@ def entry_decode(data: bytes) -> bool:
     "PROD-1",
     "every number that the fields hold, with id, epoch and timestamp from 0 on",
     Mutant("entry.last_offset_delta", "entry.last_offset"),
-    Mutant('">qhiqiqiq"', '"<qhiqiqiq"', "*"),
+    Mutant("SNAPSHOT_ENTRY.struct()", '__import__("struct").Struct("<qhiqiqiq")', "*"),
 )
 def entry_encode(
     producer_id: int,

@@ -49,7 +49,7 @@ class _Index(SEGPROOF.kind(TimeIndex)):  # type: ignore[misc]  # a class that wa
     "segproof.kafka.time_index:_ENTRY",
     "TIMEIDX-1",
     "any 12 raw bytes, any base offset",
-    Mutant('">qi"', '"<qi"', "*"),
+    Mutant("TIME_ENTRY.struct()", '__import__("struct").Struct("<qi")', "*"),
 )
 def entry_decode(data: bytes, base_offset: int) -> bool:
     """Read the second of two entries.
@@ -66,7 +66,7 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     "segproof.kafka.time_index:_ENTRY",
     "TIMEIDX-1",
     "every int64 timestamp, every distance of 31 bits",
-    Mutant('">qi"', '"<qi"', "*"),
+    Mutant("TIME_ENTRY.struct()", '__import__("struct").Struct("<qi")', "*"),
 )
 def entry_encode(timestamp: int, relative: int) -> bool:
     """Write an entry, byte for byte; the model's wraps leave its numbers as they are.

@@ -25,7 +25,7 @@ ENTRY = implementation._ENTRY.format
     "segproof.kafka.transaction_index:_ENTRY",
     "TXNIDX-1",
     "any 34 raw bytes",
-    Mutant('">hqqqq"', '"<hqqqq"', "*"),
+    Mutant("ABORTED_TXN.struct()", '__import__("struct").Struct("<hqqqq")', "*"),
 )
 def entry_decode(data: bytes) -> bool:
     """Read an entry: int16, then int64 after int64, by a layout that is the model's too.
@@ -42,7 +42,7 @@ def entry_decode(data: bytes) -> bool:
     "segproof.kafka.transaction_index:_ENTRY",
     "TXNIDX-1",
     "every int16 version, every four int64",
-    Mutant('">hqqqq"', '"<hqqqq"', "*"),
+    Mutant("ABORTED_TXN.struct()", '__import__("struct").Struct("<hqqqq")', "*"),
 )
 def entry_encode(
     version: int, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int

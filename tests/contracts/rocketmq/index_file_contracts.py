@@ -95,7 +95,7 @@ def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
     "segproof.rocketmq.index_table:ENTRY",
     "RMQIDX-3",
     "any 20 raw bytes",
-    Mutant('Struct(">iqii")', 'Struct(">qiii")', "*"),
+    Mutant("INDEX_ENTRY.struct()", '__import__("struct").Struct(">qiii")', "*"),
 )
 def entry_decode(data: bytes) -> bool:
     """Read an entry.

@@ -26,7 +26,7 @@ FIELDS = implementation._FIELDS.format
     f"{CHECKPOINT}:_FIELDS",
     "RMQCKPT-1",
     "any 48 raw bytes",
-    Mutant('">6q"', '"<6q"', "*"),
+    Mutant("CHECKPOINT.struct()", '__import__("struct").Struct("<6q")', "*"),
 )
 def fields_decode(data: bytes) -> bool:
     """Read the fields: int64 after int64, in the model's order.
