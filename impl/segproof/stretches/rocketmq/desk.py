@@ -169,6 +169,8 @@ class Desk:
         self.begins = np.array([one.start for one in facts.files], np.int64)
         self.in_step = np.ones(len(facts.files), np.bool_)
         """For each file, whether a file of the log can begin where it begins."""
+        self.name_rule = 0
+        """The rule that has settled where files begin."""
         self.settled: Int64s = np.empty(0, np.int64)
         """Where the files of the log begin, in order; known after `settle`."""
         self.taken = Taken()
@@ -192,7 +194,7 @@ class Desk:
 
     def settle(self, begins: Int64s, in_step: Bools) -> None:
         """Set where files begin, and where a file of the log can begin."""
-        self.begins, self.in_step = begins, in_step
+        self.begins, self.in_step, self.name_rule = begins, in_step, self.rule
         self.settled = np.sort(begins[in_step & (begins >= 0)])
 
     # --- what is asked

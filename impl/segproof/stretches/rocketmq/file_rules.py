@@ -20,10 +20,11 @@ FILES_BEYOND = 8
 """At most this many files before the first one, or after the last one, get messages: a wrong offset
 may say any file, and each needs a file of its own size. Eight lost files in a row are rare."""
 WRONG_MIN = 8
+"""A file is of another store if at least so many units lead into other messages than theirs: fewer
+may be the damage of one sector of a queue, which holds 25 units."""
 WRONG_TIMES = 3
-"""A file is of another store if at least WRONG_MIN units lead into other messages than theirs, and
-more than WRONG_TIMES as many as lead to their own: a damaged queue file of the store has at most
-one file of units wrong, which is a part of those that lead into a file of the log."""
+"""And more than so many times as many as lead to their own: one damaged queue of four makes three
+right units for each wrong one, and never three wrong ones for each right one."""
 RIGHT_MIN = 3
 """Units that must agree with other files before a file is called another store's: with fewer the
 queues may be another store's. Also the units that are enough against a file with none for it."""

@@ -21,6 +21,7 @@ import numpy as np
 from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
+from segproof.layouts.rocketmq import MESSAGE
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
 from segproof.rocketmq.message import (
     BLANK_BYTES,
@@ -60,11 +61,14 @@ from segproof.stretches.rocketmq.facts import (
     meet,
     queue_mark,
 )
-from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock, numbers_at
 
 OpenFile = Callable[[str], ReadOnlyFile]
 SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(1, 10)
 """Columns of `MessageBlock.rows`."""
+HOST_AT = MESSAGE["store_host"].place
+"""Where a message has the address of its broker: of 8 bytes, or 12 more if it is IPv6, and 12 bytes
+later if that of the producer is IPv6."""
 
 
 class FramedLog:
@@ -270,10 +274,9 @@ def rows_of(block: MessageBlock, file: int, start: int) -> Rows:
     rows["times"][:, 0] = columns[:, TIME]
     named = [columns[:, at] for at in (SIZE, BODY_CRC, TIME, FLAGS, TOPIC_BYTES)]
     rows["mark"] = marks_of([*named, queue_ids, numbers])
-    host_at = columns[:, 0] + np.where(flags & BORN_HOST_V6, 76, 64)
+    host_at = columns[:, 0] + HOST_AT + np.where(flags & BORN_HOST_V6, 12, 0)
     last_at = host_at + np.where(flags & STORE_HOST_V6, 12, 0)
-    data, eight = np.frombuffer(block.data, np.uint8), np.arange(8)
-    hosts = [data[at[:, None] + eight].view(">u8")[:, 0] for at in (host_at, last_at)]
+    hosts = [numbers_at(block.data, at, ">i8") for at in (host_at, last_at)]
     rows["host"] = marks_of(hosts)
     return rows
 

@@ -42,6 +42,13 @@ _TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
 Int64Array = NDArray[np.int64]
 
 
+def numbers_at(data: bytes, positions: Int64Array, kind: str) -> Int64Array:
+    """Return the number of a numpy type that begins at each position of some bytes."""
+    count = max(0, len(data) - np.dtype(kind).itemsize + 1)
+    found: Int64Array = np.ndarray((count,), kind, data, 0, (1,))[positions].astype(np.int64)
+    return found
+
+
 class Entries(NamedTuple):
     """What the index gets of some messages, one row for each entry, in order."""
 

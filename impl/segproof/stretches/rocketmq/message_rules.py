@@ -44,6 +44,7 @@ def place(desk: Desk) -> None:
     is_named = desk.begins[desk.files[kept]] == names[desk.files[kept]]
     desk.decide(kept[is_named], Fate.KEPT)
     desk.decide(kept[~is_named], Fate.MOVED)
+    desk.rules[kept[~is_named]] = desk.name_rule
     desk.taken.begin(desk.said[kept], desk.said[kept] + desk.sizes[kept], kept)
 
 
@@ -83,10 +84,14 @@ def _last_time(desk: Desk, rows: Int64s) -> int:
 
 def offset(desk: Desk) -> None:
     """Put right the offset of a message that lies between messages in their places."""
+    is_of_row = (desk.fates == Fate.UNDECIDED) & (desk.run_messages[desk.run_of] > 1)
+    rows = np.flatnonzero(is_of_row)
+    said, ends = desk.said[rows], desk.said[rows] + desk.sizes[rows]
     for row in _suspects(desk):
         lies = int(desk.lies()[row])
         end = lies + int(desk.sizes[row])
-        if not desk.taken.over(lies, end) and _belongs_here(desk, row, lies):
+        is_free = not (desk.taken.over(lies, end) or ((said < end) & (lies < ends)).any())
+        if is_free and _belongs_here(desk, row, lies):
             desk.keep(row, Fate.RESTORED, lies)
 
 
@@ -122,24 +127,24 @@ def _touch_in_file(desk: Desk, row: int, other: int) -> bool:
 
 def _belongs_here(desk: Desk, row: int, lies: int) -> bool:
     """Return whether a message belongs where it lies, and not where it says."""
-    said, size = int(desk.said[row]), int(desk.sizes[row])
-    units = desk.units_in(lies, lies + 1)
-    one = desk.rows[row]
-    if len(units):
-        is_alike = (units["size"] == size) | (units["size"] == 0)
-        is_of_queue = (units["queue"] == one["queue"]) | (units["number"] == one["number"])
-        is_of_queue |= units["queue"] == 0
-        return bool((is_alike & is_of_queue).any())
+    said, size, one = int(desk.said[row]), int(desk.sizes[row]), desk.rows[row : row + 1]
+    here = desk.units_in(lies, lies + 1)
+    here = here[here["queue"] != 0]  # others say that a message lies here, and not which one
+    if len(here):
+        return bool(agree(here, np.repeat(one, len(here)), here["offset"]).any())
+    if not _is_of_our_broker(desk, row):
+        return False
     there = desk.units_in(said, said + 1)
-    if agree(there, np.repeat(desk.rows[row : row + 1], len(there)), there["offset"]).any():
+    if agree(there, np.repeat(one, len(there)), there["offset"]).any():
         return False
     over = desk.taken.over(said, said + size)
     if _same(desk, row, over):
         return False
+    has_room = not over and desk.file_begin(row) is not None
     if ((lies ^ said) & UINT64_MASK).bit_count() <= FLIPPED_BITS_MAX:
-        return True
-    is_block = not over and (said - lies) % SECTOR_BYTES == 0 and desk.file_begin(row) is not None
-    return not is_block and _goes_on(desk, row)
+        fits_there = has_room and desk.taken.touches(said, said + size)
+        return not fits_there or _goes_on(desk, row)
+    return not (has_room and (said - lies) % SECTOR_BYTES == 0) and _goes_on(desk, row)
 
 
 def _same(desk: Desk, row: int, over: list[int]) -> bool:
@@ -150,6 +155,12 @@ def _same(desk: Desk, row: int, over: list[int]) -> bool:
     is_there = desk.offsets[over[0]] == desk.said[row]
     is_alike = one["mark"] == other["mark"] and one["messages"] == other["messages"]
     return bool(is_there and is_alike and desk.sizes[row] == desk.sizes[over[0]])
+
+
+def _is_of_our_broker(desk: Desk, row: int) -> bool:
+    """Return whether the broker that stored a message has stored one that is kept, if any is."""
+    hosts = desk.rows["host"][np.isin(desk.fates, KEEPING)]
+    return not len(hosts) or bool((hosts == desk.rows["host"][row]).any())
 
 
 def _goes_on(desk: Desk, row: int) -> bool:
@@ -264,8 +275,7 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
     begin = desk.file_begin(part[0])
     if begin is None or begin < desk.settled[0]:
         return False  # an expired file has a free place too
-    hosts = desk.rows["host"][np.isin(desk.fates, KEEPING)]
-    if len(hosts) and not (hosts == desk.rows["host"][part[0]]).any():
+    if not _is_of_our_broker(desk, part[0]):
         return False
     if _messages(desk, part) > 1 or desk.taken.touches(said, end):
         return True
@@ -273,7 +283,7 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
     is_last = desk.facts.files[row["file"]].blank_from == row["end"] == end - begin
     is_block = (said - int(desk.lies()[part[0]])) % SECTOR_BYTES == 0
     is_within = begin <= desk.settled[-1]
-    return bool(is_last or (is_block and is_within))
+    return bool(is_last or (is_block and is_within) or _goes_on(desk, part[0]))
 
 
 def room(desk: Desk) -> None:

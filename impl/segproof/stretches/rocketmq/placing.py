@@ -113,7 +113,7 @@ RULES = (
     ),
     Rule(
         "copy",
-        "The same messages are kept once, where they say.",
+        "The same messages are kept once, where they say: a second copy would be consumed twice.",
         "Other content at an offset that is taken.",
         message_rules.copy,
     ),
@@ -121,7 +121,8 @@ RULES = (
         "moved",
         "Messages belong where they say if that is free, and units lead to them there. Without"
         " units, two that say one distance, one that touches a kept message there, one that ends"
-        " its file, or one that is moved by whole sectors are believed.",
+        " its file, one that is moved by whole sectors, or one that goes on in its queue are"
+        " believed.",
         "Messages that units contradict, or that another broker stored. Messages before the first"
         " file: they may have expired. One message whose offset says a place far from all others.",
         message_rules.moved,

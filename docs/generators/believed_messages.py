@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the rules that place the messages of a commit log, with the examples that test them.
+
+The reasons of the numbers are the words that follow each constant in the code.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
+from types import ModuleType
+
+from segproof.stretches.rocketmq import facts, file_rules, message_rules
+from segproof.stretches.rocketmq.placing import RULES
+from segproof_tests.message_examples import EXAMPLES, LEGEND, Example
+
+HEAD = """\
+# What is believed of a damaged commit log, and why
+
+Who should read this: an operator who asks why a message was kept, moved or set aside, and everyone
+who changes these rules. The rules and the examples that test them are the source of this page.
+
+RocketMQ's checksum covers the body of a message alone. It covers neither the offset at which the
+message says that it lies, nor the number in its queue, its times, its flags, its topic and its
+properties. So a message is known to be a message; where it belongs has to be decided. The
+table below decides it for a whole log at once, from facts alone: where messages lie, which offset
+each one says, which broker stored it, and where the units of the queues and the entries of the
+index lead. Units are the second witness: each says offset and size of a message. The first rule
+that applies to a message decides it.
+
+No command decides by this table yet. `segproof salvage` decides by older code, which differs in
+rare cases.
+
+## How to read the pictures
+
+Each line is a file of the log, after the offset that its name says. Each word takes 128 bytes, and
+a file has 2048. Zeros follow the last word.
+
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the page by its path below docs/."""
+    rows = "".join(f"| `{_cell(word)}` | {meaning} |\n" for word, meaning in LEGEND)
+    legend = f"| word | meaning |\n| --- | --- |\n{rows}"
+    return {"explanation/believed-messages.md": HEAD + legend + "".join(_rules()) + _numbers()}
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _rules() -> Iterator[str]:
+    yield "\n## The rules\n"
+    for rule in RULES:
+        yield f"\n### {rule.name.capitalize()}\n\n{rule.why}\n\nSpared: {rule.spares}\n"
+        for one in EXAMPLES:
+            if one.rule == rule.name:
+                yield f"\n{'Spared: ' if one.is_spared else ''}{one.words}\n\n{_picture(one)}"
+
+
+def _picture(example: Example) -> str:
+    """Return a line for each file, and below it what becomes of each message."""
+    lines, fates = list[str](), iter(example.told.split())
+    for begin, line in example.files:
+        above, below = [f"{begin:<6}"], [" " * 6]
+        for word in line.split():
+            fate = "" if word in ("~", "|", "[", "]") else next(fates)
+            width = max(len(word), len(fate))
+            above.append(word.ljust(width))
+            below.append(fate.ljust(width))
+        lines += [" ".join(above).rstrip(), " ".join(below).rstrip()]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def _numbers() -> str:
+    rows = "".join(
+        f"| `{name}` | {value:,} | {' '.join(why.split())} |\n"
+        for module in (facts, file_rules, message_rules)
+        for name, value, why in _constants(module)
+    )
+    return f"\n## Numbers\n\n| constant | value | why this number |\n| --- | --- | --- |\n{rows}"
+
+
+def _constants(module: ModuleType) -> Iterator[tuple[str, int, str]]:
+    """Yield name, value and reason of the numbers of a module that have a reason."""
+    body = ast.parse(inspect.getsource(module)).body
+    for one, after in pairwise(body):
+        is_said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and is_said:
+            value = getattr(module, one.targets[0].id)
+            if isinstance(value, int) and value > 0:
+                yield one.targets[0].id, value, ast.literal_eval(after.value)

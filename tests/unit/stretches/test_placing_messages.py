@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Properties of placing the messages of a commit log: the truth is drawn, then the damage."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from segproof.stretches.rocketmq.desk import Fate, Gap, GapKind, Placement, UnitFate
+from segproof.stretches.rocketmq.facts import Facts
+from segproof.stretches.rocketmq.placing import RULES
+from segproof_tests.drawn_stretches import (
+    FILE_BYTES,
+    FIRST_MS,
+    OTHERS,
+    Drawn,
+    DrawnFile,
+    DrawnLog,
+    changed,
+    damaged_logs,
+    fates_by_message,
+    kept_of,
+    placed,
+    placed_in_steps,
+    renamed,
+    shifted,
+    whole_logs,
+    without,
+    without_file,
+    written_over,
+)
+from segproof_tests.message_examples import EXAMPLES, Example, log_of, told_fates
+
+
+def truth_of(log: DrawnLog) -> list[tuple[int, int]]:
+    """Return the name and the offset of each message that the log had, in order."""
+    return sorted(log.truth.items(), key=lambda one: one[1])
+
+
+def rules_of(found: Placement) -> set[str]:
+    """Return the names of the rules that decided."""
+    return {RULES[number].name for number in found.rules.tolist()}
+
+
+@given(whole_logs())
+def test_all_of_a_whole_log_is_kept_in_place(log: DrawnLog) -> None:
+    """Nothing is lost but the zeros at the end, and no unit is doubted."""
+    found = placed(log.facts())
+    assert set(found.fates.tolist()) == {Fate.KEPT}
+    assert kept_of(found) == truth_of(log)
+    assert [gap.kind for gap in found.gaps] == [GapKind.ZEROS] * len(found.gaps)
+    assert len(found.gaps) <= 1
+    assert not found.unit_fates.any()
+
+
+@given(damaged_logs())
+def test_kept_messages_rise_and_do_not_overlap(log: DrawnLog) -> None:
+    """Each leaves room for the blank end of its file, and no gap is too small for a message."""
+    found = placed(log.facts())
+    starts = found.offsets[found.kept]
+    ends = starts + (found.facts.rows["end"] - found.facts.rows["start"])[found.kept]
+    room = starts[1:] - ends[:-1]
+    assert (room >= 0).all()
+    assert (starts % FILE_BYTES <= FILE_BYTES - 99).all()
+    is_in_file = starts[1:] // FILE_BYTES == ends[:-1] // FILE_BYTES
+    assert ((room == 0) | (room >= 91) | ~is_in_file).all()
+
+
+@given(damaged_logs())
+def test_every_message_has_one_fate_and_gaps_have_no_kept_one(log: DrawnLog) -> None:
+    """Gaps lie in order, apart from each other and from what is kept."""
+    found = placed(log.facts())
+    assert Fate.UNDECIDED not in found.fates.tolist()
+    sizes = (found.facts.rows["end"] - found.facts.rows["start"])[found.kept].tolist()
+    starts = found.offsets[found.kept].tolist()
+    spans = [(at, at + size) for at, size in zip(starts, sizes, strict=True)]
+    spans += [(gap.start, gap.end) for gap in found.gaps]
+    spans.sort()
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+@given(damaged_logs())
+def test_a_kept_offset_is_the_true_or_the_stored_one(log: DrawnLog) -> None:
+    """Nothing is invented."""
+    stored = {(one.name, one.said) for one in log.messages}
+    assert {*kept_of(placed(log.facts()))} <= stored | {*log.truth.items()}
+
+
+@given(damaged_logs())
+def test_placing_what_was_placed_changes_nothing(log: DrawnLog) -> None:
+    """A second salvage keeps each message where the first one did."""
+    found = placed(log.facts())
+    by_name = {one.name: one for one in log.messages}
+    kept = kept_of(found)
+    assume(kept)
+    begins = sorted({offset - offset % FILE_BYTES for _, offset in kept})
+    at = {begin: number for number, begin in enumerate(begins)}
+    messages = [
+        replace(
+            by_name[name], file=at[said - said % FILE_BYTES], start=said % FILE_BYTES, said=said
+        )
+        for name, said in kept
+    ]
+    ends = {one.file: one.end for one in messages}
+    files = [DrawnFile(begin, ends[at[begin]], begin != begins[-1]) for begin in begins]
+    again = DrawnLog(tuple(files), tuple(messages), log.units, log.truth)
+    assert kept_of(placed(again.facts())) == kept
+
+
+@given(damaged_logs())
+def test_few_rows_are_placed_as_every_message_is(log: DrawnLog) -> None:
+    """Rows of many messages, and a part of the units, decide the same, with what they ask for."""
+    whole = log.facts()
+    told = fates_by_message(placed(whole), whole)
+    assert fates_by_message(placed_in_steps(whole), whole) == told
+
+
+@given(whole_logs(least=8), st.data())
+def test_a_broken_message_costs_itself_only(log: DrawnLog, data: st.DataObject) -> None:
+    """All others are kept where they lie."""
+    names = data.draw(st.sets(st.sampled_from(range(len(log.messages))), min_size=1, max_size=3))
+    found = placed(without(log, names).facts())
+    assert kept_of(found) == [one for one in truth_of(log) if one[0] not in names]
+
+
+@given(whole_logs(least=12), st.data())
+def test_files_that_changed_names_come_back(log: DrawnLog, data: st.DataObject) -> None:
+    """Each message says its place, and so each file its name."""
+    names = data.draw(st.permutations([one.start for one in log.files]))
+    found = placed(renamed(log, names).facts())
+    assert kept_of(found) == truth_of(log)
+    assert rules_of(found) <= {"in place", "file name", "moved"}
+
+
+@given(whole_logs(least=8), st.data())
+def test_messages_that_were_shifted_come_back(log: DrawnLog, data: st.DataObject) -> None:
+    """All that still lie whole in their file are moved to where they say, if several are shifted
+    alike, or units know them."""
+    one = data.draw(st.sampled_from(log.messages))
+    count = data.draw(st.sampled_from((8, -8, 100, 512)))
+    bad = shifted(log, one.file, one.start, count)
+    moved = [each for each in bad.messages if each.start + bad.files[each.file].start != each.said]
+    assume(len(moved) > 1 or log.units)
+    truth = [(each.name, log.truth[each.name]) for each in bad.messages]
+    assert kept_of(placed(bad.facts())) == sorted(truth, key=lambda each: each[1])
+
+
+@given(whole_logs(least=3), st.data())
+def test_one_bit_of_one_offset_comes_back(log: DrawnLog, data: st.DataObject) -> None:
+    """The message touches its neighbours, or the begin of its file."""
+    one = data.draw(st.sampled_from(log.messages))
+    bad = changed(log, one.name, said=one.said ^ 1 << data.draw(st.integers(0, 62)))
+    assert kept_of(placed(bad.facts())) == truth_of(log)
+
+
+@given(damaged_logs(), st.data())
+def test_a_wrong_clock_changes_no_place(log: DrawnLog, data: st.DataObject) -> None:
+    """But after a blank end, where the middle one of three times decides."""
+    assume(log.messages)
+    one = data.draw(st.sampled_from(log.messages))
+    wrong = changed(log, one.name, time=data.draw(st.sampled_from((0, 1, 1 << 60))))
+    assume(not log.facts().rows["is_after_blank"].any())
+    first, second = placed(log.facts()), placed(wrong.facts())
+    assert (first.fates == second.fates).all()
+    assert kept_of(first) == kept_of(second)
+
+
+@given(whole_logs(has_units=True), st.data())
+def test_a_wrong_code_of_tags_is_put_right(log: DrawnLog, data: st.DataObject) -> None:
+    """No message is doubted for it."""
+    number = data.draw(st.integers(0, len(log.units) - 1))
+    offset, size, tags, queue, place = log.units[number]
+    unit = (offset, size, tags + data.draw(st.sampled_from((1, 1 << 20))), queue, place)
+    units = (*log.units[:number], unit, *log.units[number + 1 :])
+    found = placed(replace(log, units=units).facts())
+    assert set(found.fates.tolist()) == {Fate.KEPT}
+    told = found.facts.units["offset"][found.unit_fates == UnitFate.TAGS].tolist()
+    assert told == [offset]
+    assert np.count_nonzero(found.unit_fates) == 1
+
+
+@given(whole_logs(least=8), st.data())
+def test_a_block_of_another_broker_is_set_aside(log: DrawnLog, data: st.DataObject) -> None:
+    """Whatever offsets its messages say, if some of this broker's are kept."""
+    one = data.draw(st.sampled_from(log.messages))
+    block = [each for each in log.messages if each.file == one.file and each.start >= one.start]
+    far = data.draw(st.sampled_from((91, 100, FILE_BYTES, 1 << 40)))
+    block = [
+        replace(each, name=each.name + 10_000, said=each.said + far, host=OTHERS, number=10**6)
+        for each in block[: data.draw(st.integers(1, 3))]
+    ]
+    number = data.draw(st.integers(0, len(log.files) - 1))
+    bad = written_over(log, number, data.draw(st.integers(0, 1500)), block)
+    assume(any(each.host != OTHERS for each in bad.messages))
+    assert all(name < 10_000 for name, _ in kept_of(placed(bad.facts())))
+
+
+@given(whole_logs(least=10), st.data())
+def test_a_block_that_was_written_twice_is_kept_once(log: DrawnLog, data: st.DataObject) -> None:
+    """And what it was written over is lost, no more."""
+    one = data.draw(st.sampled_from(log.messages))
+    block = [each for each in log.messages if each.file == one.file and each.start >= one.start]
+    number = data.draw(st.integers(0, len(log.files) - 1))
+    at = 512 * data.draw(st.integers(0, 3)) + one.start % 512
+    bad = written_over(log, number, at, block[:3])
+    names = {each.name for each in bad.messages}
+    kept = kept_of(placed(bad.facts()))
+    assert kept == [each for each in truth_of(log) if each[0] in names]
+
+
+@given(whole_logs(least=20), st.data())
+def test_a_file_that_is_missing_is_a_gap(log: DrawnLog, data: st.DataObject) -> None:
+    """And messages of it that lie elsewhere are put there, if there are two."""
+    assume(len(log.files) > 2)
+    number = data.draw(st.integers(1, len(log.files) - 2))
+    gone = [one for one in log.messages if one.file == number]
+    kept = tuple(one for one in log.messages if one.file != number)
+    bad = without_file(replace(log, messages=kept), number)
+    begin = log.files[number].start
+    assert Gap(GapKind.MISSING, begin, begin + FILE_BYTES) in placed(bad.facts()).gaps
+    assume(len(gone) > 1)
+    bad = written_over(bad, 0, gone[0].start, gone[:2])
+    there = {*kept_of(placed(bad.facts()))}
+    assert {(one.name, one.said) for one in gone[:2] if one.end <= FILE_BYTES} <= there
+
+
+@pytest.mark.parametrize("bit", [11, 12, 20, 40, 62])
+@pytest.mark.parametrize("has_unit", [False, True])
+def test_a_store_of_one_message_keeps_it_where_it_lies(bit: int, has_unit: bool) -> None:
+    """One message whose offset is wrong renames no file."""
+    one = Drawn(0, 0, 0, 120, 1 << bit, FIRST_MS)
+    units = ((0, 120, 0, 1, 0),) * has_unit
+    log = DrawnLog((DrawnFile(0, 120, is_blank=False),), (one,), units, {0: 0})
+    found = placed(log.facts())
+    assert kept_of(found) == [(0, 0)]
+    assert found.fates.tolist() == [Fate.RESTORED]
+
+
+def cut_off_log(age: int, times: tuple[int, ...] = (9, 10, 11)) -> Facts:
+    """Return a log with three messages, a blank end, and one message of an age after that."""
+    before = [
+        Drawn(at, 0, 500 * at, 500, 500 * at, FIRST_MS + time) for at, time in enumerate(times)
+    ]
+    after = Drawn(9, 0, 1600, 200, 1600, FIRST_MS + age)
+    files = (DrawnFile(0, 1500, is_blank=True), DrawnFile(FILE_BYTES, 100, is_blank=False))
+    last = Drawn(3, 1, 0, 100, FILE_BYTES, FIRST_MS + 20)
+    return DrawnLog(files, (*before, after, last)).facts()
+
+
+def test_what_a_recovery_has_cut_off_is_left() -> None:
+    """It is older than the messages before the blank end; younger ones show that this is damage."""
+    assert placed(cut_off_log(5)).fates.tolist() == [0, 0, 0, Fate.CUT, 0]
+    assert placed(cut_off_log(12)).fates.tolist() == [0, 0, 0, Fate.KEPT, 0]
+    assert placed(cut_off_log(12, (9, 10, 10**12))).fates.tolist() == [0, 0, 0, Fate.KEPT, 0]
+
+
+def test_a_log_in_a_body_is_no_part_of_the_log() -> None:
+    """Unless its messages say the begin of the file that others say, or lie whole sectors away."""
+    first = Drawn(0, 0, 0, 200, 0, FIRST_MS)
+    inner = [Drawn(at, 0, 300 + 100 * at, 100, 9000 + 100 * at, FIRST_MS) for at in (1, 2)]
+    file = DrawnFile(0, 800, is_blank=False, torn=((200, 800),))
+    log = DrawnLog((file,), (first, *inner))
+    assert placed(log.facts()).fates.tolist() == [0, Fate.INSIDE, Fate.INSIDE]
+    moved = [replace(one, said=one.start + 512) for one in inner]
+    fates = placed(replace(log, messages=(first, *moved)).facts()).fates.tolist()
+    assert Fate.INSIDE not in fates
+
+
+def test_a_file_that_units_contradict_is_set_aside() -> None:
+    """As long as the units agree with other files; else the queues are another store's."""
+    files = tuple(DrawnFile(FILE_BYTES * at, 1200, is_blank=at < 2) for at in range(3))
+    own = [Drawn(at, at // 6, 200 * (at % 6), 200, FILE_BYTES * (at // 6) + 200 * (at % 6),
+                 FIRST_MS + at, number=at) for at in range(18)]  # fmt: skip
+    units = tuple((one.said, one.size, 0, 1, one.number) for one in own)
+    others = [replace(one, number=one.number + 500) for one in own[6:12]]
+    log = DrawnLog(files, (*own[:6], *others, *own[12:]), units)
+    found = placed(log.facts())
+    assert found.fates.tolist() == [0] * 6 + [Fate.ASIDE] * 6 + [0] * 6
+    assert found.unit_fates.tolist() == [0] * 6 + [UnitFate.LOST] * 6 + [0] * 6
+    none = tuple((at, size, tags, queue, number + 900) for at, size, tags, queue, number in units)
+    assert set(placed(replace(log, units=none).facts()).fates.tolist()) == {Fate.KEPT}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.rule}: {one.words}")
+def test_an_example_of_a_rule(example: Example) -> None:
+    """Each message has the fate that the example tells; the rule decides one of its own example."""
+    found = placed(log_of(example).facts())
+    assert told_fates(found.fates.tolist()) == example.told
+    assert example.is_spared or example.rule in rules_of(found)
+
+
+def test_every_rule_says_why_and_what_it_spares() -> None:
+    """In sentences, under names that differ."""
+    assert len({one.name for one in RULES}) == len(RULES)
+    assert all(one.why.endswith(".") and one.spares.endswith(".") for one in RULES)
+    assert {one.rule for one in EXAMPLES} == {one.name for one in RULES} - {"units"}
