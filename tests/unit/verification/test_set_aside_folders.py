@@ -11,10 +11,10 @@ import pytest
 
 from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.inventory import folder_extents, held_beside
 from segproof.inventory.small_files import KnownOffsets
 from segproof.salvaging.salvage import salvage
 from segproof.verification import partition_places, verify
-from segproof.verifying import folder_extents, held_beside
 from segproof.verifying.log_directories import places_below, report_across
 from segproof.verifying.set_aside_folders import report_aside
 from segproof.wording.reporting import Reporter, Wanted
