@@ -65,9 +65,40 @@ def _note_suspects(desk: Desk) -> None:
     stated = np.flatnonzero(is_stated)
     near = np.flatnonzero(np.isin(rows["mark"], rows["mark"][stated])) if len(stated) else stated
     counts = Counter(map(desk.content_of, near.tolist()))
-    desk.suspects = {  # a copy lies where it does not belong
+    suspects = {  # a copy lies where it does not belong
         row: int(due[row]) for row in stated.tolist() if counts[desk.content_of(row)] == 1
     }
+    if _leaves_out(desk, stated):
+        suspects = {
+            row: first for row, first in suspects.items()
+            if (first ^ int(desk.firsts[row])).bit_count() == 1 or _is_far(desk, row)
+        }  # fmt: skip
+    desk.suspects = suspects
+
+
+def _leaves_out(desk: Desk, stated: Int64s) -> bool:
+    """Return whether offsets are left out between rows that touch; those of suspects don't count.
+
+    Then a batch may fit exactly by chance, since its neighbour's offset is wrong.
+    """
+    rows, numbers = desk.rows, np.arange(len(desk.rows))
+    is_apart = (rows["first"][1:] > rows["last"][:-1] + 1) & desk.touch(numbers[:-1], numbers[1:])
+    is_apart &= ~np.isin(numbers[1:], stated) & ~np.isin(numbers[:-1], stated)
+    return bool(is_apart.any() or rows["leaps"].any())
+
+
+def _is_far(desk: Desk, row: int) -> bool:
+    """Return whether a batch contradicts two batches on one side, or the name of a log.
+
+    A batch contradicts only one if it is right, and that one has a wrong offset.
+    """
+    rows, log = desk.rows, desk.logs[desk.rows["log"][row]]
+    first, last = int(rows["first"][row]), int(rows["last"][row])
+    if first < log.base_offset or log.limit <= last:
+        return True
+    after, before = rows[row + 1 : row + 3], rows[max(0, row - 2) : row]
+    is_after = int(after["batches"][after["first"] <= last].sum()) > 1
+    return is_after or int(before["batches"][before["last"] >= first].sum()) > 1
 
 
 def _due(desk: Desk) -> Int64s:
@@ -308,7 +339,8 @@ RULES = (
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
          " its offsets are missing between them: no checksum covers a base offset. The name of a"
-         " log is the neighbour of its first batch.",
+         " log is the neighbour of its first batch. In a compacted log one bit must be the"
+         " difference, or the batch must contradict more than one neighbour.",
          "A copy; a batch whose own offsets are missing elsewhere; a place where more offsets are"
          " missing than the batch has.", _exact_place),
     Rule("PLACE-5", "foreign",
