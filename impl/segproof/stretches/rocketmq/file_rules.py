@@ -99,7 +99,7 @@ def file_name(desk: Desk) -> None:
 
 def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
     """Yield for each file with messages where most of them say that it begins, and how many do;
-    where no begin has more than half of them, the one that its name says."""
+    where no begin has more than half of them, or one says that of its name, the name's."""
     open_rows = desk.undecided()
     counts: dict[int, Counter[int]] = {}
     found = zip(
@@ -110,8 +110,9 @@ def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
         counts.setdefault(number, Counter())[begin] += messages
     for number, one in counts.items():
         begin, messages = one.most_common(1)[0]
-        is_most = 2 * messages > one.total()
-        yield number, (begin, messages) if is_most else (desk.facts.files[number].start, 0)
+        name = desk.facts.files[number].start
+        is_most = 2 * messages > one.total() and not one[name]
+        yield number, (begin, messages) if is_most else (name, one[name])
 
 
 def _is_near(desk: Desk, number: int, begin: int) -> bool:

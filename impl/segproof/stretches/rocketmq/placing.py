@@ -67,7 +67,8 @@ RULES = (
         "A file begins where most of its messages say. No checksum covers a name, and messages that"
         " agree on another begin of their file do not do so by chance.",
         "A file with one message whose offset is wrong: one message proves nothing. A file whose"
-        " begin another file has by its own messages.",
+        " begin another file has by its own messages. A file in which one message says the place"
+        " that the name gives.",
         file_rules.file_name,
     ),
     Rule(
