@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: E402  (the path comes first)
     salvaging,
     segments,
     spark,
+    tables,
     verifying,
 )
 from benchmarks.contestants import Java  # noqa: E402
@@ -46,6 +47,7 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "rocketmq-rebuild": rocketmq_rebuild.sections,
     "oracle": oracle.sections,
     "spark": spark.sections,
+    "tables": tables.sections,
 }
 
 

@@ -18,6 +18,7 @@ from benchmarks import (
     rocketmq_rebuild_passes,  # noqa: F401 -- registers its modes
     salvage_passes,  # noqa: F401 -- registers its modes
     segment_passes,  # noqa: F401 -- registers its modes
+    table_passes,  # noqa: F401 -- registers its modes
     workloads,
 )
 from benchmarks.modes import MODES, Pass, mode, next_pass

@@ -377,7 +377,7 @@ def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.Monke
     """Records of many batches share one batch of Arrow's, and it is bounded by rows."""
     whole = read_table("records", partition)
     monkeypatch.setattr("segproof.tables.records.ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("segproof.tables.records.SPAN_BYTES", 1000)
+    monkeypatch.setattr("segproof.reading.record_blocks.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("segproof.tables.columns.MERGED_ROWS", 7)
     reader = reader_of("records", partition)
     batches = [batch for task in reader.partitions() for batch in reader.read(task)]

@@ -185,6 +185,30 @@ claim(
             and result[4] == 0)
     """,
 )
+HEADER_ROWS = """
+    each(0, {0}, lambda n: 0 <= rows[4 * n + 1]
+        and is_slice(0, rows[4 * n], rows[4 * n + 1], end))
+    each(0, {0}, lambda n: is_slice(0, rows[4 * n + 2], rows[4 * n + 3], end))
+    same_but(rows, old(rows), 0, 4 * {0})
+""".format
+claim(
+    "records:read_headers",
+    f"""
+        0 <= count <= {FAR // 8}
+        2 * count <= len(records)
+        0 <= capacity <= {FAR // 8}
+        4 * capacity <= len(rows)
+        0 <= end <= len(buffer)
+        len(buffer) <= {FAR}
+        each(0, count, lambda n: 0 <= records[2 * n] <= {FAR})
+    """,
+    "0 <= result <= capacity" + HEADER_ROWS("result"),
+    loops=(
+        Loop("0 <= filled <= capacity\n" + HEADER_ROWS("filled")),
+        Loop(f"0 <= filled <= capacity\n0 <= position <= {FAR}\n" + HEADER_ROWS("filled")),
+    ),
+    changes=("rows",),
+)
 claim(
     "records:next_record",
     RECORD_PART,
@@ -254,10 +278,58 @@ claim(
     RECORD_PART,
     """
         result[0] == 0 or position + 7 < result[0] <= end
-        implies(result[0] == 0, result[1] == 0 and result[2] == 0)
+        implies(result[0] == 0, result[1] == 0 and result[2] == 0 and result[3] == 0
+            and result[4] == 0 and result[5] == 0 and result[6] == 0)
         is_i32(result[2])
+        implies(result[0] > 0, is_slice(position, result[3], result[4], end)
+            and is_slice(position, result[5], result[6], end))
+        implies(result[0] > 0, position < result[3] < result[5] < result[0])
+        implies(result[0] > 0, result[3] + max(result[4], 0) < result[5]
+            and result[5] + max(result[6], 0) < result[0])
     """,
     laws="BATCH-16",
+)
+READ_ROWS = """
+    each(0, {0}, lambda n: is_i32(columns[capacity + n]))
+    each(0, {0}, lambda n:
+        is_slice(0, columns[2 * capacity + n], columns[3 * capacity + n], len(buffer)))
+    each(0, {0}, lambda n:
+        is_slice(0, columns[4 * capacity + n], columns[5 * capacity + n], len(buffer)))
+    each(0, {0}, lambda n: 0 < columns[6 * capacity + n] and 0 <= columns[7 * capacity + n]
+        and columns[6 * capacity + n] + columns[7 * capacity + n] <= len(buffer))
+    same_but(columns, old(columns), 0, 8 * capacity)
+""".format
+claim(
+    "records:read_batches",
+    f"""
+        0 <= count <= {FAR // 8}
+        2 * count <= len(batches)
+        0 <= capacity <= {FAR // 8}
+        8 * capacity <= len(columns)
+        len(buffer) <= {FAR}
+        each(0, count, lambda n: 0 <= batches[2 * n] and 61 <= batches[2 * n + 1]
+            and batches[2 * n] + batches[2 * n + 1] <= len(buffer))
+    """,
+    """
+        0 <= result[0] <= count
+        0 <= result[1] <= capacity
+        each(0, result[0], lambda n: 0 <= i32(buffer, batches[2 * n] + 57) <= result[1])
+        implies(result[0] == 0, result[1] == 0)
+    """
+    + READ_ROWS("result[1]"),
+    loops=(
+        Loop(
+            "0 <= filled <= capacity\nimplies(next_index == 0, filled == 0)\n"
+            "each(0, next_index, lambda n: 0 <= i32(buffer, batches[2 * n] + 57) <= filled)\n"
+            + READ_ROWS("filled")
+        ),
+        Loop(
+            "batches[2 * index] + 61 <= position <= end\n"
+            "next_row > filled or position == batches[2 * index] + 61\n" + READ_ROWS("next_row")
+        ),
+    ),
+    changes=("columns",),
+    laws="BATCH-16 BATCH-17",
 )
 claim(
     "records:summarise_records",

@@ -79,11 +79,13 @@ BatchTable = NDArray[np.void]
 
 CHUNK_BYTES = 2 << 20
 """Bytes read at once: they stay in the processor's cache until their checksums are made."""
+HELD_BYTES = 4 << 20
+"""Bytes read at once where they are decoded too: each piece of records costs some steps."""
 MAX_BATCH_BYTES = 32 << 20
 """A larger batch is not held in memory: its checksum is made in pieces, its records not read."""
 _HEADER_READ_BYTES = 4 << 10
 _LARGE_BATCH_BYTES = 128 << 10
-_ROWS = 4096
+_ROWS, _HELD_ROWS = 1 << 12, 1 << 14
 _KEPT_CHUNKS = 16
 _KEPT_ROWS = 8192
 """So many chunks or batches share a table: a small table takes as long as one of thousands."""
@@ -144,6 +146,16 @@ class CheckedBatches(NamedTuple):
     """Rows of SUMMARY_DTYPE, when the records are read too; all 0 where `errors` has the row."""
     errors: dict[int, SegproofError]
     """Row to the error that reading its records ended with."""
+    held: "HeldBytes | None" = None
+    """What the checksums were made of, if that was asked for and the batches are not too large."""
+
+
+class HeldBytes(NamedTuple):
+    """Bytes of a file, which the scan holds until it goes on."""
+
+    data: memoryview
+    start: int
+    """Where they begin in the file."""
 
 
 class _Summed(NamedTuple):
@@ -173,17 +185,19 @@ class BatchScan:
         limit: int | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         max_batch_bytes: int = MAX_BATCH_BYTES,
+        holds: bool = False,
     ) -> None:
         self._file = file
         self._end = end
         self._deep = deep
+        self._holds = holds
         self._inflation = Inflation(limit)
         self._chunk_bytes = chunk_bytes
         # What is read at once is held anyway.
         self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
         self._allocate(max(min(chunk_bytes, end - start), 0))
         self._filled = 0
-        self._rows = np.empty((_ROWS, kernels.BATCH_ROW), np.int64)
+        self._rows = np.empty((_HELD_ROWS if holds else _ROWS, kernels.BATCH_ROW), np.int64)
         self._kept: list[_Summed] = []
         self.end_position = start
         """Where the scan is; after it, where it stopped."""
@@ -325,9 +339,11 @@ class BatchScan:
 
     def _keep(self, count: int) -> bool:
         """Make the checksums of magic 2 batches, for one table of many chunks; False for others."""
+        if self._deep or self._holds:
+            return False
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
         headers = self._headers[positions]
-        if self._deep or not bool((headers.view(BATCH.dtype)["magic"] == 2).all()):
+        if not bool((headers.view(BATCH.dtype)["magic"] == 2).all()):
             return False
         sums = crc32c_of_parts(self._buffer, positions + 21, positions + sizes)
         kept = _Summed(headers, positions + self.end_position, sizes.copy(), sums)
@@ -358,7 +374,8 @@ class BatchScan:
         else:
             crc_valid = np.fromiter(map(self._is_valid, positions, sizes, table), np.bool_, count)
         if not self._deep:
-            return CheckedBatches(table, crc_valid, None, {})
+            held = HeldBytes(self._buffer[: self._filled], self.end_position)
+            return CheckedBatches(table, crc_valid, None, {}, held if self._holds else None)
         summaries, errors = self._read_records(count, table)
         return CheckedBatches(table, crc_valid, summaries, errors)
 
@@ -458,16 +475,20 @@ def check_batches(
     *,
     deep: bool = False,
     limit: int | None = None,
+    holds: bool = False,
 ) -> BatchScan:
     """Return a scan that checks each batch in [start, end) of a file, or of bytes.
 
     Sizes and checksums always; with `deep` every record too, decompressed to what
-    `Inflation` allows under `limit`. Memory: the largest batch up to 32 MiB, and
+    `Inflation` allows under `limit`. With `holds` each part has the bytes that were checked, which
+    stay as they are until the next part is asked for. Memory: the largest batch up to 32 MiB, and
     what it inflates to; larger batches are summed in pieces.
     Laws: BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-10.
     """
     file = _Bytes(source) if isinstance(source, bytes | memoryview) else source
-    return BatchScan(file, start, file.size() if end is None else end, deep=deep, limit=limit)
+    end = file.size() if end is None else end
+    chunk = HELD_BYTES if holds else CHUNK_BYTES
+    return BatchScan(file, start, end, deep=deep, limit=limit, chunk_bytes=chunk, holds=holds)
 
 
 def _table_of(

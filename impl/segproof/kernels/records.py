@@ -25,6 +25,8 @@ value position, value length (-1: null), position of the first header, header co
 SUMMARY_ROW = 6
 """Columns of `summarise_batches`: status, position of the fault, records read, last offset delta
 (-1: no record), 1 if the offset deltas rise and none is negative, largest timestamp delta."""
+HEADER_ROW = 4
+"""Columns of `read_headers`: key position, key length, value position, value length (-1: null)."""
 HEADER_FIELDS = 14
 """Values of `decode_batch_header`: base offset, last offset, magic, attributes, checksum, base
 timestamp, max timestamp, producer id, producer epoch, base sequence, leader epoch, record count,
@@ -284,6 +286,32 @@ def next_header(buffer: Bytes, position: int, end: int) -> tuple[int, int, int, 
 
 
 @kernel
+def read_headers(
+    buffer: Bytes, end: int, records: memoryview, count: int, capacity: int, rows: memoryview
+) -> int:
+    """Fill `rows` with the headers of records, one behind the other; return how many they are.
+
+    `records` says of each of `count` records where its first header begins, and how many it has.
+    At a fault, or where more than `capacity` would be filled, nothing more is read.
+    """
+    filled = 0
+    for index in range(count):
+        position = records[2 * index]
+        for _ in range(records[2 * index + 1]):
+            after, key, key_length, value, value_length = next_header(buffer, position, end)
+            if after < 0 or filled == capacity:
+                return filled
+            at = filled * HEADER_ROW
+            rows[at] = key
+            rows[at + 1] = key_length
+            rows[at + 2] = value
+            rows[at + 3] = value_length
+            filled += 1
+            position = after
+    return filled
+
+
+@kernel
 def next_record(
     buffer: Bytes, position: int, end: int
 ) -> tuple[int, int, int, int, int, int, int, int, int]:
@@ -390,40 +418,88 @@ def short_varint(buffer: Bytes, position: int) -> tuple[int, int]:
 
 
 @kernel
-def plain_record(buffer: Bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return what `next_record` does, position behind it, timestamp and offset delta, or (0, 0, 0).
+def plain_record(
+    buffer: Bytes, position: int, end: int
+) -> tuple[int, int, int, int, int, int, int]:
+    """Return what `next_record` does but for the headers; only 0 where a record is left to it.
 
-    0 leaves a record to `next_record`: one with a fault, with headers, with a longer varint, or a
-    very short one. All others are read here, two and a half times as fast.
+    These are records with a fault, with headers, with a longer varint, and very short ones. All
+    others are read here, two and a half times as fast.
     """
     if position + 9 > end:
-        return 0, 0, 0
+        return 0, 0, 0, 0, 0, 0, 0
     length, body = short_varint(buffer, position)
     limit = body + length
     # The deltas and the key's length end 7 bytes behind `body` at the latest.
     if body == 0 or length < 7 or limit > end:
-        return 0, 0, 0
+        return 0, 0, 0, 0, 0, 0, 0
     timestamp_delta, at = short_varint(buffer, body + 1)
     if at == 0:
-        return 0, 0, 0
+        return 0, 0, 0, 0, 0, 0, 0
     offset_delta, at = short_varint(buffer, at)
     if at == 0:
-        return 0, 0, 0
-    key_length, at = short_varint(buffer, at)
-    if at == 0:
-        return 0, 0, 0
-    if key_length > 0:
-        at += key_length
+        return 0, 0, 0, 0, 0, 0, 0
+    key_length, key = short_varint(buffer, at)
+    if key == 0:
+        return 0, 0, 0, 0, 0, 0, 0
+    key_length = max(key_length, -1)
+    at = key + max(key_length, 0)
     if at + 2 > limit:
-        return 0, 0, 0
-    value_length, at = short_varint(buffer, at)
-    if at == 0:
-        return 0, 0, 0
-    if value_length > 0:
-        at += value_length
+        return 0, 0, 0, 0, 0, 0, 0
+    value_length, value = short_varint(buffer, at)
+    if value == 0:
+        return 0, 0, 0, 0, 0, 0, 0
+    value_length = max(value_length, -1)
+    at = value + max(value_length, 0)
     if at + 1 != limit or buffer[at] != 0:
-        return 0, 0, 0
-    return limit, timestamp_delta, offset_delta
+        return 0, 0, 0, 0, 0, 0, 0
+    return limit, timestamp_delta, offset_delta, key, key_length, value, value_length
+
+
+@kernel
+def read_batches(
+    buffer: Bytes, batches: memoryview, count: int, capacity: int, columns: memoryview
+) -> tuple[int, int]:
+    """Read the records of uncompressed magic 2 batches that lie whole in the buffer.
+
+    `batches` holds `count` rows of `walk_batches`, none below 61 bytes. `columns` gets those of
+    RECORD_ROW, `capacity` numbers each, one behind the other. Return how many batches were read
+    and how many records they have: fewer than `count` where the next one has a fault, or more
+    records than there is room for. Laws: BATCH-16, BATCH-17, BATCH-18.
+    """
+    filled = 0
+    for index in range(count):
+        position = batches[index * BATCH_ROW]
+        end = position + batches[index * BATCH_ROW + 1]
+        records = decode_int32(buffer, position + 57)
+        if records < 0 or records > capacity - filled:
+            return index, filled
+        position += 61
+        for row in range(filled, filled + records):
+            after, timestamp_delta, offset_delta, key, key_length, value, value_length = (
+                plain_record(buffer, position, end)
+            )
+            headers, header_count = after, 0
+            if after == 0:
+                (
+                    after, timestamp_delta, offset_delta, key, key_length, value, value_length,
+                    headers, header_count,
+                ) = next_record(buffer, position, end)  # fmt: skip
+            if after < 0:
+                return index, filled
+            columns[row] = timestamp_delta
+            columns[capacity + row] = offset_delta
+            columns[2 * capacity + row] = key
+            columns[3 * capacity + row] = key_length
+            columns[4 * capacity + row] = value
+            columns[5 * capacity + row] = value_length
+            columns[6 * capacity + row] = headers
+            columns[7 * capacity + row] = header_count
+            position = after
+        if records > 0 and position != end:
+            return index, filled
+        filled += records
+    return count, filled
 
 
 @kernel
@@ -438,7 +514,7 @@ def summarise_records(
     rising = 1
     largest = -9223372036854775807 - 1
     while status == RECORDS_GOOD and seen < count:
-        after, timestamp_delta, offset_delta = plain_record(buffer, position, end)
+        after, timestamp_delta, offset_delta, _, _, _, _ = plain_record(buffer, position, end)
         if after == 0:
             after, timestamp_delta, offset_delta, _, _, _, _, _, _ = next_record(
                 buffer, position, end

@@ -123,7 +123,7 @@ def find_in_batch(
     is_log_append = attribute_bit(attributes, 3) == 1
     at = position + 61
     for number in range(count):
-        after, delta, offset_delta = plain_record(buffer, at, behind)
+        after, delta, offset_delta, _, _, _, _ = plain_record(buffer, at, behind)
         if after == 0:
             after, delta, offset_delta, _, _, _, _, _, _ = next_record(buffer, at, behind)
         at = after

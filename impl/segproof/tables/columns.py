@@ -2,6 +2,7 @@
 """Arrow arrays of the tables: from numpy, from slices of one buffer, and constants."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from segproof.tables.options import Request
 from segproof.tables.row_batches import as_utf8
 from segproof.tables.schemas import DAMAGE, TABLES
 
+LARGE_ROWS = 2048
+"""A batch with so many rows is joined to no other: that copies it."""
 MERGED_ROWS = 16_384
 MERGED_BYTES = 4 << 20
 
@@ -33,8 +36,12 @@ _TYPES = {
 
 def arrow_schema(request: Request) -> Any:
     """Return the schema of the batches that are read for a request, as Spark has it."""
-    table = TABLES[request.table]
-    return pa.schema([(name, _TYPES[table[name].kind]) for name in request.columns])
+    return _schema(request.table, request.columns)
+
+
+@cache
+def _schema(table: str, columns: tuple[str, ...]) -> Any:
+    return pa.schema([(name, _TYPES[TABLES[table][name].kind]) for name in columns])
 
 
 def result_schema(request: Request) -> Any:
@@ -63,11 +70,14 @@ def batch_of(
     count: int,
     makers: Mapping[str, Make],
     table: "NDArray[Any] | None" = None,
+    constants: dict[str, Any] | None = None,
 ) -> Any:
     """Return a batch of `count` rows; of the makers only those of wanted columns are called.
 
-    A column that no maker makes is that of the same name in `table`, or tells the file.
+    A column that no maker makes is that of the same name in `table`, or tells the file. The batches
+    of one file share the latter where they are given the same `constants`.
     """
+    constants = {} if constants is None else constants
     schema = arrow_schema(request)
     of_unit = {
         "path": as_utf8(unit.path),
@@ -82,10 +92,14 @@ def batch_of(
         elif table is not None and field.name in stored:
             made = table[field.name].astype(field.type.to_pandas_dtype())
         else:
-            made = pa.repeat(pa.scalar(of_unit[field.name], field.type), count)
+            known = constants.get(field.name)
+            if known is None or len(known) < count:
+                known = pa.repeat(pa.scalar(of_unit[field.name], field.type), count)
+                constants[field.name] = known
+            made = known.slice(0, count)
         if not isinstance(made, pa.Array):
             made = pa.array(made, field.type)
-        arrays.append(made.cast(field.type))
+        arrays.append(made if made.type == field.type else made.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -94,6 +108,12 @@ def merged(batches: Iterable[Any]) -> Iterator[Any]:
     kept: list[Any] = []
     rows = size_bytes = 0
     for batch in batches:
+        if batch.num_rows >= LARGE_ROWS:
+            if kept:
+                yield _joined(kept)
+            yield batch
+            kept, rows, size_bytes = [], 0, 0
+            continue
         kept.append(batch)
         rows += batch.num_rows
         size_bytes += batch.nbytes
@@ -125,17 +145,29 @@ def slices_of(data: Any, positions: NDArray[np.int64], lengths: NDArray[np.int64
     slices and whose odd ones lie between, is taken by Arrow itself, so no slice costs a step here.
     """
     count = len(positions)
-    if not count:
-        return pa.array([], pa.binary())
     is_null = lengths < 0
-    ends = np.where(is_null, 0, positions + lengths)
-    reached = np.maximum.accumulate(ends)
-    starts = np.where(is_null, np.concatenate(([0], reached[:-1])), positions)
+    if is_null.all():
+        return pa.nulls(count, pa.binary())
     bounds = np.empty(2 * count, np.int32)
-    bounds[0::2] = starts
-    bounds[1::2] = np.where(is_null, starts, ends)
-    assert bool((np.diff(bounds) >= 0).all())
+    bounds[0::2], bounds[1::2] = positions, lengths
+    if has_nulls := bool(is_null.any()):
+        reached = np.maximum.accumulate(np.where(is_null, 0, positions + lengths))
+        bounds[2::2][is_null[1:]] = reached[:-1][is_null[1:]]
+        bounds[0] *= not is_null[0]
+        bounds[1::2][is_null] = 0
+    bounds[1::2] += bounds[0::2]
+    assert bool((bounds[1:] >= bounds[:-1]).all())
     assert bounds[-1] <= len(data)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     whole = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
-    return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64), mask=is_null))
+    taken = np.arange(0, 2 * count, 2, dtype=np.int32)
+    return whole.take(pa.array(taken, mask=is_null if has_nulls else None))
+
+
+def texts_of(data: Any) -> Any:
+    """Return an array of binary as strings; bytes that are not UTF-8 are replaced."""
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = (None if one is None else str(one, errors="replace") for one in data.to_pylist())
+        return pa.array(texts, pa.string())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
-from segproof.kafka.batch_table import BATCH_DTYPE, check_batches
+from segproof.kafka.batch_table import BATCH_DTYPE, HeldBytes, check_batches
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.layouts.kafka import BATCH_HEADER_BYTES
@@ -41,10 +41,8 @@ class Headers(NamedTuple):
     """Whether size and checksum are right."""
     is_known: NDArray[np.bool_]
     """False where the row does not say what the batch says; it is to be read by itself."""
-
-    def rows(self, start: int, end: int) -> "Headers":
-        """Return some of them."""
-        return Headers(self.table[start:end], self.crc_valid[start:end], self.is_known[start:end])
+    held: HeldBytes | None = None
+    """Their bytes, if a reader holds them."""
 
 
 @contextmanager
@@ -65,7 +63,8 @@ class LogReader:
 
     After the iteration `end_position` is where the last whole batch ends. `unit` is the log's
     segment; what lies beside it in `files` may show that the log has lost its end, or batches
-    before it. With `within`, that segment again, a batch of other offsets is refused.
+    before it. With `within`, that segment again, a batch of other offsets is refused. With `holds`
+    the bytes of batches are there until the next ones are asked for.
     """
 
     def __init__(
@@ -76,8 +75,10 @@ class LogReader:
         *,
         start: int = 0,
         within: Unit | None = None,
+        holds: bool = False,
     ) -> None:
         self._log = log
+        self._holds = holds
         self._unit = unit
         self._files = files
         self._within = within
@@ -92,7 +93,7 @@ class LogReader:
     def __iter__(self) -> Iterator[Headers]:
         """Yield the headers. Raises: OSError; what ends the scan, behind the batches before."""
         log = self._log
-        scan = check_batches(log.file, self.end_position, log.end)
+        scan = check_batches(log.file, self.end_position, log.end, holds=self._holds)
         for part in scan:
             table = part.table
             self.end_position = _end_of(table)
@@ -102,7 +103,7 @@ class LogReader:
             if self._offsets is not None:
                 self._offsets.take(table, part.crc_valid)
             is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
-            yield Headers(table, part.crc_valid, ~is_small)
+            yield Headers(table, part.crc_valid, ~is_small, part.held)
         # A scan ends before a batch whose header the file cuts; this ends where the log ends.
         for batch in log.batches(scan.end_position):
             table = np.zeros(1, BATCH_DTYPE)

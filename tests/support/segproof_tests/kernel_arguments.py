@@ -214,6 +214,23 @@ def summaries(draw: st.DrawFn) -> tuple[Any, ...]:
     return data, memoryview(rows), count, Out(6 * 4)
 
 
+def reads_of_batches(of: tuple[bytes, int, bytes, int]) -> tuple[Any, ...]:
+    """Return two batches of magic 2 with records, a count and a rest, and how many rows to fill."""
+    data, count, rest, capacity = of
+    one = bytes(57) + struct.pack(">i", count) + data + rest
+    return one * 2, view([0, len(one), len(one), len(one)]), 2, capacity, Out(8 * capacity)
+
+
+def reads_of_headers(of: tuple[list[bytes], int, int]) -> tuple[Any, ...]:
+    """Return headers of two records, the first with so many, and how many rows to fill."""
+    data, records = b"".join(of[0]), view([0, of[1], len(of[0][0]), 1])
+    return data, len(data), records, 2, of[2], Out(4 * of[2])
+
+
+HEADER_BYTES = st.sampled_from([b"\2h\1", b"\0\0", b"\4hi\2v", b"\1"])
+FEW = st.integers(-1, 5)
+
+
 @st.composite
 def legacy_walks(draw: st.DrawFn, *, columns: int) -> tuple[Any, ...]:
     """Draw messages of magic 0 and 1."""
@@ -445,19 +462,18 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "records.decode_batch_header": HEADER,
     "records.walk_batches": walks_of_batches(),
     "records.next_header": raw_up_to(),
+    "records.read_headers": st.tuples(
+        st.lists(HEADER_BYTES, min_size=1, max_size=4), FEW, st.integers(0, 5)
+    ).map(reads_of_headers),
     "records.next_record": raw_up_to() | record_blocks().map(lambda data: (data, 0, len(data))),
     "records.plain_record": raw_up_to() | record_blocks().map(lambda data: (data, 0, len(data))),
     "records.walk_records": walks_of_records(columns=8),
-    "records.summarise_records": record_blocks().flatmap(
-        lambda data: st.tuples(
-            st.just(data),
-            st.just(0),
-            st.just(len(data)),
-            st.integers(-1, 5),
-            st.just(Out(7)),
-            st.integers(0, 1),
-        )
+    "records.read_batches": st.tuples(RECORDS.map(b"".join), FEW, LEFT_OVER, st.integers(0, 8)).map(
+        reads_of_batches
     ),
+    "records.summarise_records": st.tuples(
+        record_blocks(), st.integers(-1, 5), st.integers(0, 1)
+    ).map(lambda drawn: (drawn[0], 0, len(drawn[0]), drawn[1], Out(7), drawn[2])),
     "records.summarise_batches": summaries(),
     "legacy_records.legacy_field": raw_up_to(),
     "legacy_records.walk_legacy_messages": legacy_walks(columns=8),

@@ -28,10 +28,9 @@ def test_short_way_agrees_with_the_long_way(record: bytes, before: int, cut: int
     """On any bytes, whole or cut, from any position."""
     buffer = bytes(before) + record
     end = max(len(buffer) - max(cut - 9, 0), before)
-    after, timestamp_delta, offset_delta = plain_record.interpreted(buffer, before, end)
-    if after != 0:
-        expected = next_record.interpreted(buffer, before, end)
-        assert expected[:3] == (after, timestamp_delta, offset_delta)
+    found = plain_record.interpreted(buffer, before, end)
+    if found[0] != 0:
+        assert next_record.interpreted(buffer, before, end) == (*found, found[0], 0)
 
 
 def test_short_way_is_taken() -> None:
@@ -42,4 +41,4 @@ def test_short_way_is_taken() -> None:
             body += encode_varint(length) + bytes(max(length, 0))
         record = encode_varint(len(body) + 1) + body + b"\0"
         padded = record + bytes(9)
-        assert (len(record), 7, 100) == plain_record.interpreted(padded, 0, len(padded))
+        assert (len(record), 7, 100) == plain_record.interpreted(padded, 0, len(padded))[:3]
