@@ -116,15 +116,25 @@ def constants() -> dict[str, Hint]:
     usual = {rule.hint for rule in RULES.values()}
     found: dict[str, Hint] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        if "hints import" in path.read_text(encoding="utf-8"):
+        source = path.read_text(encoding="utf-8")
+        if "hints import" in source:
             module = path.relative_to(ROOT).with_suffix("").as_posix()
             known = vars(importlib.import_module(f"segproof.{module.replace('/', '.')}"))
-            for name, value in known.items():
-                for number, hint in enumerate(_hints_in(value)):
+            for name in _assigned(ast.parse(source)):
+                for number, hint in enumerate(_hints_in(known[name])):
                     if hint not in usual and hint not in found.values():
                         label = f"{module}.{name}"
-                        found[label if isinstance(value, Hint) else f"{label} {number}"] = hint
+                        found[label if isinstance(known[name], Hint) else f"{label} {number}"] = (
+                            hint
+                        )
     return found
+
+
+def _assigned(module: ast.Module) -> list[str]:
+    """Return the names that a module gives values, and does not import."""
+    assignments = [one for one in module.body if isinstance(one, ast.Assign | ast.AnnAssign)]
+    targets = [one.targets if isinstance(one, ast.Assign) else [one.target] for one in assignments]
+    return [one.id for some in targets for one in some if isinstance(one, ast.Name)]
 
 
 def _hints_in(value: object) -> list[Hint]:

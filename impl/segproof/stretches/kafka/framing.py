@@ -192,7 +192,7 @@ class _Noted:
         is_inside = positions < found["position"] + found["size_bytes"]
         self.wrong += int(np.count_nonzero(~is_right & is_inside))
 
-    def after(self, position: int) -> Iterator[tuple[int, int]]:
+    def beyond(self, position: int) -> Iterator[tuple[int, int]]:
         """Yield offset and position of the entries after a position."""
         start = int(np.searchsorted(self.positions, position, "right"))
         yield from zip(self.offsets[start:].tolist(), self.positions[start:].tolist(), strict=True)
@@ -313,7 +313,7 @@ class _Framing:
         if self._known is not None and self._known[0] > at:
             return self._known[0]
         self._known = None
-        for offset, position in self._noted.after(max(at, self._next_entry)):
+        for offset, position in self._noted.beyond(max(at, self._next_entry)):
             self._next_entry = position
             size = self._end_at(position) - position
             if not LEGACY_MIN_BYTES <= size <= self._size - position:
