@@ -116,7 +116,7 @@ SITUATIONS = (
         broken_bootstrap, "DISK-51", ("data",), step=other_bootstrap,
     ),
     Situation(
-        "an index has a name that is no offset", "verifying/partition_names.MOVE_OUT_INDEX",
+        "an index has a name that is no offset", "wording/rules.MOVE_OUT_INDEX",
         index_of_no_name, "FILE-2", step=move_out(f"{PARTITION}/first.index"),
     ),
     Situation(
@@ -140,7 +140,7 @@ ELSEWHERE = {
     "reading/config_offsets.WRITE_OFFSET": "test_followed_steps.py: RMQDISK-54",
     "reading/store_layouts.DLEDGER_MEMBER": "a running group gives the log to its member",
     "verifying/log_directories.HINT_OF_COPIED_ID": "`_report_copied_ids` puts words before it",
-    "verifying/partition_names.MOVE_OUT": "test_followed_steps.py: FILE-2",
+    "wording/rules.MOVE_OUT": "test_followed_steps.py: FILE-2",
     "rebuilding/partition_files.COMPLETE": "a broker completes the swap",
     "verifying/transaction_checks.HANGING_HINT": "a running cluster ends the transaction",
     **{f"verifying/small_files.REMEDIES {number}": "test_followed_steps.py: CKPT-3"
