@@ -116,7 +116,7 @@ SITUATIONS = (
         broken_bootstrap, "DISK-51", ("data",), step=other_bootstrap,
     ),
     Situation(
-        "an index has a name that is no offset", "wording/rules.MOVE_OUT_INDEX",
+        "an index has a name that is no offset", "verifying/partition_names.MOVE_OUT_INDEX",
         index_of_no_name, "FILE-2", step=move_out(f"{PARTITION}/first.index"),
     ),
     Situation(
