@@ -29,6 +29,7 @@ __all__ = [
     "BatchTable",
     "CheckedBatches",
     "HeaderTable",
+    "HeldBytes",
     "check_batches",
     "read_batch_headers",
 ]

@@ -155,8 +155,9 @@ PLANTED = [
     *(
         Planted("verifying.metadata_snapshots", right, wrong, tests=(f"{NODE}::{CUT}",))
         for right, wrong in (
-            ("signed=True) >= 14", "signed=True) > 14"), ("len(head) < 12", "len(head) <= 12"),
-            ("head[16] <= 2)", "head[16] < 2)"),
+            ("size.of(head) < LEGACY_MIN_BYTES", "size.of(head) <= LEGACY_MIN_BYTES"),
+            ("len(head) >= size.end", "len(head) > size.end"),
+            ('["magic"].place] <= 2', '["magic"].place] < 2'),
         )
     ),
     *_in(
@@ -223,7 +224,7 @@ PLANTED = [
         tests=(f"{COUNTS}::test_a_summary_is_counted_again",),
     ),
     Planted(
-        "verifying.reporting", "if count > FINDINGS_PER_LAW:", "if count >= FINDINGS_PER_LAW:",
+        "wording.reporting", "if count > FINDINGS_PER_LAW:", "if count >= FINDINGS_PER_LAW:",
         tests=(f"{COUNTS}::test_places_above_a_hundred_are_counted",),
     ),
     Planted(
