@@ -42,9 +42,10 @@ files, or removes.
 SOURCES = """\
 ## Where the code is
 
-The laws, by the file of `impl/segproof/verifying/` or `impl/segproof/wording/` that declares them.
-It reports them too, but for DISK-6, which `batch_checks.py` and `index_file_checks.py` report; with
-`--deep` `record_checks.py` reports some laws of batches as well.
+Each heading names the file of `impl/segproof/verifying/` or `impl/segproof/wording/` that declares
+the laws below it. The same file reports them, except DISK-6: `batch_checks.py` and
+`index_file_checks.py` report that law. With `--deep`, `record_checks.py` reports some laws of
+batches as well.
 
 """
 ROOMS = ("verifying", "wording")

@@ -178,7 +178,7 @@ def _in_worker(work: Callable[[Task, Files, Meter], Result], task: Task) -> Resu
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the tasks of one command are shared out, and what is told if a process is ended.
+    """How one command shares out its tasks, and what its error says if a process is ended.
 
     With one process, or with other files than the real ones, all is done in this process.
     """

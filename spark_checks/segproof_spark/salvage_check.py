@@ -32,7 +32,7 @@ ROWS_A_PART = 10_000
 SHOWN = 100
 """Draws with faults that are shown; the others are counted."""
 SEEDS_SHOWN = 8
-"""Smallest seeds that are told of each fault."""
+"""Number of seeds that are printed for each fault, the smallest first."""
 RESULT_COLUMNS = {
     "system": "string",
     "seed": "bigint",

@@ -149,7 +149,7 @@ def _count_changes(one: Mapping[str, bytes], two: Mapping[str, bytes], verdict: 
 def _saved(
     source: Path, target: Path, salvager: Salvager, verdict: Verdict
 ) -> tuple[Told | None] | None:
-    """Let a salvager run; return what it told, or None if it raised, which the verdict has then."""
+    """Run a salvager. Return its counts; or None if it raised: then the verdict has the error."""
     try:
         return (salvager(source, target),)
     except Exception:

@@ -188,7 +188,7 @@ def written(recipe: _Recipe, random: Random) -> Partition:
 
 @dataclass
 class _Written:
-    """A batch that was written, and what it was made of."""
+    """One batch of the healthy log, with the records and options from which it was encoded."""
 
     first: int
     last: int

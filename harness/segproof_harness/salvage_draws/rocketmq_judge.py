@@ -37,12 +37,12 @@ class Found:
 
 
 class StoreInput:
-    """A damaged store, and the facts in it that tell its own messages from others.
+    """A damaged store, and the facts in it that distinguish its own messages from others.
 
-    A message of another store is told apart by the first of these facts that speaks against it
-    where it is in the damaged log:
+    The first of these facts that contradicts a message where it lies in the damaged log shows that
+    it is of another store:
 
-    - offset: it says another one than that of its place;
+    - offset: the message states another offset than that of its place;
     - number: a whole message of its queue has its number, or numbers do not rise over it;
     - queue: the unit of its number leads elsewhere, or another unit leads to it;
     - time: it was stored before the message before it, or after the one after it, by more than
@@ -186,7 +186,7 @@ def _count_queues(given: StoreInput, kept: dict[int, Stored], out: Path, verdict
 
 
 def _count_index(kept: dict[int, Stored], out: Path, verdict: Verdict) -> None:
-    """Count keys without an entry; all of them where the index has another geometry."""
+    """Count the keys that have no entry. If the index has another geometry, no key has one."""
     entries = set[tuple[int, int]]()
     for path in (out / "index").glob("*"):
         if path.stat().st_size == INDEX_FILE_BYTES:

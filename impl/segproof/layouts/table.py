@@ -25,7 +25,7 @@ _CODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a format."""
+    """One field of a file format: its name, place, type and meaning."""
 
     name: str
     """Its words, joined by underscores."""

@@ -7,20 +7,8 @@ Laws: BATCH-2, BATCH-14, BATCH-19.
 from segproof.files import ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
-from segproof.layouts.kafka import BATCH, LOG_OVERHEAD_BYTES
 from segproof.reading.pieces import Piece, PieceKind, may_not_load, piece_of
-from segproof.stretches.kafka.mending import is_loadable
-
-
-def end_at(file: ReadOnlyFile, position: int) -> int:
-    """Return where a batch at a position would end, as its size field says; -1 without one.
-
-    Raises: OSError.
-    """
-    header = file.pread(LOG_OVERHEAD_BYTES, position)
-    if len(header) < LOG_OVERHEAD_BYTES:
-        return -1
-    return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
+from segproof.stretches.kafka.mending import end_at, is_loadable
 
 
 def batch_at(file: ReadOnlyFile, position: int, limit: int, end: int | None = None) -> Piece | None:

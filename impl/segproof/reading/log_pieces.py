@@ -32,7 +32,7 @@ from segproof.kafka.batch_table import (
     read_batch_headers,
 )
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
-from segproof.reading.framing import batch_at, end_at, is_loaded_at
+from segproof.reading.framing import batch_at, is_loaded_at
 from segproof.reading.index_entries import EntryFile, entries_found
 from segproof.reading.pieces import (
     Piece,
@@ -48,6 +48,7 @@ from segproof.stretches.kafka.batch_starts import starts_by_size
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     behind_zeros,
+    end_at,
     end_by_lengths,
     end_by_records,
 )

@@ -18,11 +18,9 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record_batch import read_batch
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, MESSAGE_1
 from segproof.reading.pieces import Piece, PieceKind, piece_of
-from segproof.stretches.kafka.mending import Trials, last_delta
+from segproof.stretches.kafka.mending import HEADERS_TRIED, Trials, end_at, last_delta
 
 _MAGIC_AT = BATCH["magic"].place
-HEADERS_TRIED = 8
-"""Before so many of the next headers a batch may end."""
 _PASSED_OVER = (PieceKind.BROKEN, PieceKind.MISPLACED, PieceKind.UNLOADABLE)
 """A batch with a wrong size may hold such pieces in its values."""
 _WITHOUT_BATCHES = (PieceKind.BROKEN, PieceKind.ZEROS, PieceKind.UNSEARCHED)
@@ -70,7 +68,7 @@ def with_restorable(
                 or tried.by_guess(at, (piece.end, *ends, *following))
             )
             if data is None:
-                said = tried.end_at(at)
+                said = end_at(file, at)
                 following += [said] if at + BATCH_HEADER_BYTES <= said else []
                 at = min(following, default=piece.end)
                 continue

@@ -339,9 +339,9 @@ def _level(partition: Partition) -> int:
 class _Inventory(NamedTuple):
     partitions: list[Partition]
     strays: dict[str, str]
-    """Files of segments that are in no partition, each with the reason why it is not saved."""
+    """Each segment file that lies in no partition, with the reason why salvage leaves it out."""
     not_read: dict[str, str]
-    """The same for what partitions may be in."""
+    """Each folder that may hold partitions and was not read, with the reason."""
     findings: list[Finding]
     """What `verify` says of names and directories."""
 

@@ -149,7 +149,7 @@ def _show(summary: "Summary", salvager: str, seconds: float, output_format: Form
 
 
 def _lines_of(system: str, total: "Total", salvager: str) -> Iterator[str]:
-    """Yield what is told of one system: sums, then each fault with its smallest seeds."""
+    """Yield the lines about one system: its sums, then each fault with its smallest seeds."""
     counted = (f"{name} {count}" for name, count in sorted(total.counts.items()))
     yield f"{system}: {plural(total.draws, 'draw')}: {', '.join(counted)}"
     if total.facts:

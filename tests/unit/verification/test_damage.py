@@ -12,10 +12,11 @@ from segproof.counts import plural
 from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
-from segproof.reading import framing, log_pieces
+from segproof.reading import log_pieces
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
 from segproof.salvaging.salvage import salvage
+from segproof.stretches.kafka import mending
 from segproof.verification import verify
 from segproof.verifying import batch_checks
 from segproof_tests.partition_files import write_segment
@@ -148,7 +149,7 @@ def test_what_only_looks_like_batches_takes_little_time(
     asked: list[int] = []
 
     def count(file: ReadOnlyFile, position: int) -> int:
-        asked.append(framing.end_at(file, position) - position)
+        asked.append(mending.end_at(file, position) - position)
         return asked[-1] + position
 
     monkeypatch.setattr(log_pieces, "end_at", count)

@@ -83,7 +83,7 @@ ROW = np.dtype(
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 """
 EDGE_BATCHES = 8
-"""Batches on either side of a break that are rows of their own. Rules compare so many neighbours:
+"""Batches on either side of a break that are rows of their own. Rules compare this many neighbours:
 with several producers at work, mostly one of eight batches is of the same producer. More would cost
 100 bytes each at every break, and fewer would have them read again."""
 NO_ROWS: Rows = np.empty(0, ROW)
@@ -93,7 +93,7 @@ class Entries(NamedTuple):
     """The entries of an offset index."""
 
     offsets: Int64s
-    """Offsets as in the log, not relative to its base offset."""
+    """Absolute offsets. The index file stores each relative to the log's base offset."""
     positions: Int64s
     """Positions in the log, in bytes."""
 

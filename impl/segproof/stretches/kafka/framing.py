@@ -22,7 +22,7 @@ from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
 from segproof.kafka.record_batch import RecordBatch, read_batch
-from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES, LOG_OVERHEAD_BYTES
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
 from segproof.stretches.kafka.batch_starts import starts_by_size
 from segproof.stretches.kafka.condensing import Condenser, Opener
 from segproof.stretches.kafka.facts import (
@@ -41,9 +41,11 @@ from segproof.stretches.kafka.facts import (
 from segproof.stretches.kafka.header_rows import may_not_load, plain_rows_of, rows_of
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
+    HEADERS_TRIED,
     TRIAL_BYTES,
     Trials,
     behind_zeros,
+    end_at,
     end_by_lengths,
     end_by_records,
     is_loadable,
@@ -59,8 +61,6 @@ WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
 """Checksums in searches are made of WORK_BYTES, and of so many bytes more for each byte of the log.
 Random bytes need less than one; a value full of headers, made to cost time, needs the square of its
 length."""
-HEADERS_TRIED = 8
-"""Before so many of the next headers a batch may end: one damaged block seldom has more."""
 
 
 def _no_entries() -> Entries:
@@ -315,7 +315,7 @@ class _Framing:
         self._known = None
         for offset, position in self._noted.beyond(max(at, self._next_entry)):
             self._next_entry = position
-            size = self._end_at(position) - position
+            size = end_at(self._file, position) - position
             if not LEGACY_MIN_BYTES <= size <= self._size - position:
                 continue
             self._left_of_entries -= size + TRIAL_BYTES
@@ -350,7 +350,7 @@ class _Framing:
 
     def _batch_at(self, position: int, limit: int) -> BatchTable | None:
         """Return the batch at a position if its checksum is right and it ends before `limit`."""
-        end = self._end_at(position)
+        end = end_at(self._file, position)
         if not position + LEGACY_MIN_BYTES <= end <= limit or self._left < 0:
             return None
         is_new = self._file.pread(1, position + _MAGIC_AT) == b"\2"
@@ -365,13 +365,6 @@ class _Framing:
             is_right = bool(checked.crc_valid.all()) and len(checked.table) == 1
             return checked.table if is_right and _end_of(checked.table) == end else None
         return None
-
-    def _end_at(self, position: int) -> int:
-        """Return where a batch at a position would end, by its size field; -1 without one."""
-        header = self._file.pread(LOG_OVERHEAD_BYTES, position)
-        if len(header) < LOG_OVERHEAD_BYTES:
-            return -1
-        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
 
     # --- the end
 
@@ -400,7 +393,7 @@ class _Framing:
         """
         is_alone = (rows["reach"] == Reach.SEARCH) & ~rows["is_mended"]
         at = int(rows["end"][~is_alone].max(initial=0))
-        header, end = self._file.pread(BATCH_HEADER_BYTES, at), self._end_at(at)
+        header, end = self._file.pread(BATCH_HEADER_BYTES, at), end_at(self._file, at)
         if len(header) < BATCH_HEADER_BYTES or at >= self._size or end <= self._size:
             return None, -1
         if header[_MAGIC_AT] < 2:
@@ -456,7 +449,7 @@ class _Framing:
             near = *loose_starts[next_ : next_ + HEADERS_TRIED], *following, end
             data = trials.by_lengths(at, end) or trials.by_size(at) or trials.by_guess(at, near)
             if data is None or at + len(data) > end:
-                said = trials.end_at(at)
+                said = end_at(self._file, at)
                 following += [said] if at + BATCH_HEADER_BYTES <= said else []
                 at = min(following, default=end)
                 continue

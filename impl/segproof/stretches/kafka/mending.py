@@ -45,6 +45,8 @@ SEARCHED_BYTES = 1 << 20
 """Bytes that are searched at once for headers: the numpy columns take nine times as many."""
 TRIAL_BYTES = 512
 """Bytes of work that a trial counts at least: about what reading its header costs."""
+HEADERS_TRIED = 8
+"""Next headers that are tried as the end of a batch: one damaged block seldom has more of them."""
 STARTS_MAX = 1 << 16
 """Positions between two batches at which a batch is tried, at most: 2 MiB of integers."""
 
@@ -80,19 +82,12 @@ class Trials:
             at = behind_zeros(self._file, data, at + SEARCHED_BYTES, end)
         return found
 
-    def end_at(self, position: int) -> int:
-        """Return where a batch would end by its size field; -1 behind the end of the log."""
-        header = self._file.pread(LOG_OVERHEAD_BYTES, position)
-        if len(header) < LOG_OVERHEAD_BYTES:
-            return -1
-        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
-
     def by_size(self, position: int) -> bytes | None:
         """Return the batch at a position, as its size says, if its checksum holds.
 
         Return None for a batch that no broker loads.
         """
-        end = self.end_at(position)
+        end = end_at(self._file, position)
         self._left -= TRIAL_BYTES
         if not BATCH_HEADER_BYTES <= end - position <= BATCH_BYTES_MAX:
             return None
@@ -114,7 +109,7 @@ class Trials:
     def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
         """Return the batch up to the first end for which its checksum holds, as `by_size`.
 
-        `ends` are some of its possible ends. Only what its last record says may lie behind them.
+        `ends` are some of its possible ends. Only the end by its last record may come after them.
         """
         if self._left_of_guesses < 0:
             return None
@@ -144,6 +139,17 @@ def behind_zeros(file: ReadOnlyFile, before: bytes, at: int, end: int) -> int:
         return at
     byte = first_byte(file, at, end + BATCH_HEADER_BYTES)
     return end if byte is None else max(at, byte - BATCH_HEADER_BYTES + 1)
+
+
+def end_at(file: ReadOnlyFile, position: int) -> int:
+    """Return where a batch at a position would end, by its size field; -1 without the field.
+
+    Raises: OSError.
+    """
+    header = file.pread(LOG_OVERHEAD_BYTES, position)
+    if len(header) < LOG_OVERHEAD_BYTES:
+        return -1
+    return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
 
 
 def end_by_lengths(file: ReadOnlyFile, position: int) -> int:
@@ -213,7 +219,7 @@ def agrees_with_records(data: bytes) -> bool:
 
 
 def last_delta(data: bytes) -> int:
-    """Return how far the last offset of a batch lies behind the one that it says."""
+    """Return the last offset of a batch minus the offset in its first eight bytes."""
     return 0 if data[_MAGIC_AT] < 2 else BATCH["last_offset_delta"].of(data)
 
 

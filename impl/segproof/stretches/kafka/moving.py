@@ -103,11 +103,12 @@ def _follows_copy(desk: Desk, block: list[int]) -> bool:
 
 
 def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
-    """Return whether as many bytes lie between the kept rows that are in their place.
+    """Return whether the hole is as long as the block, in bytes.
 
-    Those that were moved there already count. At the end of the partition so do the offsets that
-    would be missing before them: each needs what the densest batch has. Where only what a search
-    found lies between, that may have been shifted too: two blocks that changed places.
+    The hole lies between two kept rows that are in their place. Blocks that were moved into the
+    hole already take room in it. At the end of the partition offsets would be missing before the
+    block: each takes as many bytes as in the densest batch. If the hole holds only batches that a
+    search found, it always has room: two blocks may have changed places.
     """
     wanted = sum(map(desk.bytes_of, block))
     place = 0 if hole.before is None else int(np.flatnonzero(desk.kept == hole.before)[0]) + 1

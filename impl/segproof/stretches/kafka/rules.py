@@ -369,16 +369,17 @@ RULES = (
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          " out: one bit of its base offset is wrong.",
-         "The same in a log that was compacted, after a hole, or where an index entry states the"
-         " offset.", _odd_end),
+         "A last batch with such a jump in a compacted log or after a hole; one whose offset an"
+         " index entry states.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
          " wrong too.",
-         "The same after a long damage; a batch whose size was right.", _far_end),
+         "A mended last batch after damage that is long enough; a last batch whose size was right.",
+         _far_end),
     Rule("PLACE-11", "nowhere",
          "What is left is set aside: it contradicts what is kept, or nothing states its place.",
-         "Nothing: it is the last rule.", _nowhere),
+         "Nothing: no later rule decides batches.", _nowhere),
 )  # fmt: skip
 """The decision table."""
 _COPY, _MOVED = RULES[5], RULES[7]

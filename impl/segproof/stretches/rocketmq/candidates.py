@@ -16,12 +16,12 @@ from segproof.stretches.rocketmq.message_blocks import MessageBlock
 SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
 FIRST_BYTES = 1 << 14
-"""Bytes that are read first behind damage, and behind its end: a log may be full of it."""
+"""Bytes that a search reads first after damage: a log may be full of damaged places."""
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
 CHECKED_BYTES_MIN = 4096
-"""So many bytes a look at what may be a message counts at least."""
+"""Bytes of work that a trial of one candidate counts at least."""
 HEAD_BYTES = MESSAGE["physical_offset"].end
 """Up to here a message says its length, its magic, and where it lies."""
 OFFSET_POSITION = MESSAGE["physical_offset"].place
@@ -32,7 +32,7 @@ MAGIC_ENDS = (0xA7, 0xAB)
 ROLLED_BACK = 12
 """The bits of a message that no queue and no index gets."""
 FILLER_TOPIC = "SEGPROOF_LOST"
-"""The topic of the messages with which a salvage fills a gap, as far as they have room for it."""
+"""Salvage fills a gap with messages of this topic; in a short message the topic is cut."""
 
 
 def is_filler(message: Message) -> bool:

@@ -82,7 +82,7 @@ class FramedLog:
         open_file: OpenFile | None = None,
         advance: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """`advance` is told how many bytes were read since the last call."""
+        """`advance` gets the number of bytes that were read since its last call."""
         self.log = log
         self._files = files
         self._open: OpenFile = open_file or files.open

@@ -138,7 +138,7 @@ RULES = (
     Rule(
         "nowhere",
         "What is left contradicts what is kept, or nothing tells its place.",
-        "Nothing: it is the last rule for messages.",
+        "Nothing: no later rule decides messages.",
         message_rules.nowhere,
     ),
     Rule(
