@@ -21,8 +21,9 @@ epoch. So a batch is known to be a batch; whether it belongs where it lies has t
 table below decides it for a whole partition at once, from facts alone: positions, offsets, epochs,
 producers and checksums. The first rule that applies to a batch decides it.
 
-No command decides by this table yet. `segproof salvage` decides by older code, which differs in
-rare cases. What is set aside is not lost: salvage writes it into a file of its own.
+`segproof salvage` decides by this table. `verify`, `lookup` and `rebuild` still decide by older
+code, which differs in rare cases. What is set aside is not lost: salvage writes it into a file of
+its own.
 
 """
 NUMBERS = {

@@ -30,15 +30,20 @@ class _Range(NamedTuple):
 
     first: int
     last: int
+    batches: int = 0
 
 
-def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) -> list[NamedLog]:
+def in_order(
+    logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile], *, batches_min: int = 1
+) -> list[NamedLog]:
     """Return the logs of a partition in the order of their contents, each with a base offset.
 
     A log whose batches lie within its name is as it is. The others get, in the order of their
     contents, the names that they have together; a name above the contents becomes their first
     offset. If contents overlap in this order, each of the others gets its first offset as name, and
-    the logs are sorted by that. If contents overlap then too, the order of the names stays.
+    the logs are sorted by that. If contents overlap then too, the order of the names stays. A log
+    of less than `batches_min` batches gets no name but one of those that are there: no checksum
+    covers an offset either, and that of the batch may be the wrong one.
     Cost: one batch of each log is read; a log is read whole where that batch is broken or does not
     lie within its name. Raises: OSError.
     """
@@ -56,10 +61,14 @@ def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) 
     ranges = [_Range(log.base_offset, log.base_offset) for log in logs]
     for number, name in zip(by_contents, sorted(odd), strict=True):
         first = odd[number].first
-        placed[name] = NamedLog(logs[number].path, min(logs[name].base_offset, first))
+        base = logs[name].base_offset
+        is_own = number == name and odd[number].batches < batches_min
+        base = base if is_own else min(base, first)
+        placed[name] = NamedLog(logs[number].path, base)
         ranges[name] = _Range(placed[name].base_offset, odd[number].last)
     if _rises(ranges):
         return placed
+    odd = {number: found for number, found in odd.items() if found.batches >= batches_min}
     own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
     firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
     order = sorted(range(len(logs)), key=firsts.__getitem__)
@@ -97,12 +106,16 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
     Raises: OSError.
     """
     with closing(files.open(path)) as file:
-        return _range_of(file)
+        found = _range_of(file)
+    return None if found is None else (found.first, found.last)
 
 
 def _range_of(file: ReadOnlyFile) -> _Range | None:
     pieces = sound_pieces(file)
-    return _Range(pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
+    if not pieces:
+        return None
+    batches = sum(one.batches for one in pieces)
+    return _Range(pieces[0].first_offset, pieces[-1].last_offset, batches)
 
 
 def _odd_range(

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import (
-    TRANSACTIONAL,
     BatchTable,
     check_batches,
     read_batch_headers,
@@ -118,17 +117,13 @@ class _Run:
         before_last = other.before_last if is_longer else self.piece.last_offset
         return _Run(self.piece.joined(other.piece), self.is_led_to, other.last, before_last)
 
-    def without_odd_end(self, before: Piece | None) -> Iterator[Piece]:
+    def without_odd_end(self) -> Iterator[Piece]:
         """Yield it in one piece, or without its last batch, which says a wrong base offset.
 
         So it does where nothing behind it speaks for it, where it is the only one that leaves
         offsets out, and where one bit makes the difference: compaction leaves no such log.
-        `before` are batches that speak for a short run.
         """
         expected, last, whole = self.before_last + 1, self.last, self.piece
-        if before is not None and whole.batches <= WHOLE_BATCHES_MIN:
-            expected = expected if whole.batches > 1 else before.last_offset + 1
-            whole = before.joined(whole)
         is_whole = whole.records - last.records == expected - whole.first_offset
         jump = last.first_offset ^ expected
         if not (is_whole and whole.batches > WHOLE_BATCHES_MIN and jump.bit_count() == 1):
@@ -168,8 +163,6 @@ class LogPieces:
     `reached` is the last offset before `start`, `limit` the first offset that lies behind the log,
     such as the first one of the next segment. `next_offset` is that one, if it is known: what is
     restorable at the end of the log fits before it. `entries` are of the log's offset index.
-    `epoch` is the leader epoch of the last batch before `start`; `before` are sound batches that
-    end with `reached`.
     Memory: as `BatchScan`, and some hundred bytes for each place where batches begin behind damage,
     or where offsets do not rise. Cost: sound batches are read once, damaged bytes a few times.
     Raises: OSError.
@@ -185,11 +178,8 @@ class LogPieces:
         limit: int = INT64_MAX,
         next_offset: int | None = None,
         entries: Entries = NO_ENTRIES,
-        epoch: int = -1,
-        before: Piece | None = None,
     ) -> None:
         self._file = file
-        self._before = before
         self._start = start
         self._end = end
         self._reached = reached
@@ -210,12 +200,6 @@ class LogPieces:
         """Of so many bytes more checksums are made in the search."""
         self._left_of_entries = self._left
         """The same, for batches that entries of the index lead to."""
-        self.has_transactions = False
-        """After the iteration: whether a batch is of a transaction."""
-        self.epochs_rise = True
-        """Of a log without damage, after the iteration: whether no leader epoch falls."""
-        self.last_epoch = epoch
-        """Of the same: the leader epoch of the last batch; `epoch` without any."""
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces in order."""
@@ -296,7 +280,6 @@ class LogPieces:
 
     def _take(self, table: BatchTable, is_led_to: bool) -> None:
         """Take batches with right checksums that follow each other, in runs."""
-        self._note_epochs(table)
         firsts, lasts = first_offsets(table), table["last_offset"]
         odd = may_not_load(table)
         for row in np.flatnonzero(odd).tolist():
@@ -311,14 +294,6 @@ class LogPieces:
             if odd[start]:
                 kind = PieceKind.MISPLACED if is_misplaced[start] else PieceKind.UNLOADABLE
             self._take_run(_Run.of(kind, table[start:end], is_led_to=is_led_to))
-
-    def _note_epochs(self, table: BatchTable) -> None:
-        self.has_transactions |= bool((table["attributes"] & TRANSACTIONAL).any())
-        epochs = table["partition_leader_epoch"][table["magic"] == 2]
-        if len(epochs):
-            is_above = self.last_epoch <= int(epochs[0])
-            self.epochs_rise &= is_above and bool((epochs[:-1] <= epochs[1:]).all())
-            self.last_epoch = int(epochs[-1])
 
     def _take_run(self, run: _Run) -> None:
         last = self._runs[-1] if self._runs else None
@@ -464,13 +439,10 @@ class LogPieces:
                 held = held.joined(run)
                 continue
             if held is not None:
-                yield from self._without_odd_end(held)
+                yield from held.without_odd_end()
             held = run
         if held is not None:
-            yield from self._without_odd_end(held)
-
-    def _without_odd_end(self, run: _Run) -> Iterator[Piece]:
-        yield from run.without_odd_end(self._before if run.piece.start == self._start else None)
+            yield from held.without_odd_end()
 
     def _with_doubtful_ends(self) -> Iterator[_Run]:
         """Yield the runs from the last to the first.

@@ -9,50 +9,27 @@ Upstream: Kafka 4.3.1: ProducerAppendInfo.appendDataBatch.
 Laws: PROD-8.
 """
 
-from itertools import pairwise
-
 import numpy as np
 
-from segproof.files import ReadOnlyFile
-from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable, read_batch_headers
-from segproof.reading.pieces import Piece, PieceKind, piece_of
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 
 
 class OpenTransactions:
-    """Follows which producers have an open transaction, from log to log of a partition."""
+    """Follows which producers have an open transaction, from batch to batch of a partition."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()
 
-    def loadable(
-        self, file: ReadOnlyFile, pieces: list[Piece], *, has_transactions: bool
-    ) -> list[Piece]:
-        """Return the pieces of a log, with each batch that ends a load as an unloadable one.
+    @property
+    def is_any_open(self) -> bool:
+        """Whether a transaction is open after the batches so far."""
+        return bool(self._open)
 
-        `has_transactions` says whether a batch of the log is transactional. Raises: OSError.
-        """
-        if not (has_transactions or self._open):
-            return pieces
-        found: list[Piece] = []
-        for one in pieces:
-            if one.kind is not PieceKind.SOUND:
-                found.append(one)
-                continue
-            table = read_batch_headers(file, one.start, one.end).table
-            refused = self._refused(table)
-            edges = sorted({0, len(table), *refused, *(row + 1 for row in refused)})
-            for start, end in pairwise(edges):
-                kind = PieceKind.UNLOADABLE if start in refused else PieceKind.SOUND
-                found.append(piece_of(kind, table[start:end]) if refused else one)
-        return found
-
-    def _refused(self, table: BatchTable) -> set[int]:
-        """Return the rows of batches of a producer outside of its open transaction."""
-        refused: set[int] = set()
+    def refused(self, table: BatchTable) -> list[int]:
+        """Take the next batches; return the rows of those that end a load."""
+        refused = list[int]()
         attributes, producers = table["attributes"], table["producer_id"]
         of_producers = (table["magic"] == 2) & (producers >= 0)
-        if not self._open and not (attributes[of_producers] & TRANSACTIONAL).any():
-            return refused
         for row in np.flatnonzero(of_producers).tolist():
             producer, bits = int(producers[row]), int(attributes[row])
             if bits & CONTROL:
@@ -60,5 +37,5 @@ class OpenTransactions:
             elif bits & TRANSACTIONAL:
                 self._open.add(producer)
             elif producer in self._open:
-                refused.add(row)
+                refused.append(row)
         return refused

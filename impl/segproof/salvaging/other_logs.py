@@ -12,10 +12,7 @@ from segproof.files import Files
 from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
-from segproof.reading.index_origins import shows_name
-from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import entries_in
-from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
@@ -108,35 +105,3 @@ def _apart(segment: Segment, files: Files) -> int:
                 return 0
             found.append(batch.last_offset - offset)
     return found[0] if len(found) > 1 and len({*found}) == 1 else 0
-
-
-def right_name_of(
-    following: NamedLog | None,
-    first_offset: int | None,
-    limit: int,
-    pieces: Sequence[Piece],
-    files: Files,
-) -> int | None:
-    """Return the name of the log that follows if it has one within the present log; else None.
-
-    `pieces` are those of the present log up to the offset `limit`, which is the name of the next
-    log. The last batches lie between that name and the `first_offset` of the next log. They may
-    have wrong base offsets if the index of the next log was made under its name.
-    """
-    if following is None or first_offset is None or not pieces:
-        return None
-    last = pieces[-1]
-    if last.kind is not PieceKind.MISPLACED or not limit <= last.last_offset < first_offset:
-        return None
-    is_joined = last.last_offset == first_offset - 1
-    return first_offset if is_joined or not shows_name(following, files) else None
-
-
-def first_offset_of(log: NamedLog, files: Files) -> int:
-    """Return where a log begins, by its name and its first batch: the later one.
-
-    What compaction took away at its begin lies before that. The name alone is the limit of the log
-    before: a base offset may be wrong.
-    """
-    first = log_order.first_offset_of(log.path, lambda path: ReadableParts(files.open(path)))
-    return log.base_offset if first is None else max(log.base_offset, first)

@@ -1,45 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saving the sound batches of one partition into a new directory.
 
-The logs get every sound batch, byte for byte. Then the new directory is loaded as a broker loads it
-after a crash: so indexes, leader epochs and producer snapshots are of what was kept.
-
-A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
-are missing between its neighbours. So it is with size and magic, if its checksum proves them.
-Batches that a disk wrote to a wrong place are moved back. Others, and foreign logs, are set aside.
+The logs get every batch that `stretches.kafka.rules` keeps, byte for byte but for what is proved:
+its base offset, its size, its magic. Then the new directory is loaded as a broker loads it after a
+crash: so indexes, leader epochs and producer snapshots are of what was kept. Other batches, and
+foreign logs, are set aside.
 
 Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.
 Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9, DISK-69.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import pairwise
 
 from segproof.errors import SegproofError
-from segproof.files import File, Files, ReadOnlyFile
-from segproof.integers import INT32_MAX, now_ms
+from segproof.files import Files, ReadOnlyFile
+from segproof.integers import now_ms
 from segproof.inventory.named_ends import told_end
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
-from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import EPOCHS
-from segproof.reading.log_order import NamedLog, in_order
-from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces
-from segproof.reading.pieces import Piece, PieceKind
-from segproof.rebuilding.kept_files import copy_bytes
+from segproof.reading.pieces import PieceKind
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
-from segproof.salvaging.contents import Contents
+from segproof.salvaging.gap_ledger import GapLedger
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import (
+    KeptEnd,
     entries_beside,
     has_other_index,
     indexed_end_of,
@@ -47,8 +40,6 @@ from segproof.salvaging.lost_ends import (
     last_log_of,
 )
 from segproof.salvaging.lost_gaps import (
-    Doubt,
-    doubts_of_damage,
     doubts_of_gaps,
     doubts_of_names,
     gaps_of_dense_log,
@@ -58,26 +49,21 @@ from segproof.salvaging.lost_gaps import (
     take_doubts,
 )
 from segproof.salvaging.lost_markers import keep_transactions
-from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
-from segproof.salvaging.open_transactions import OpenTransactions
-from segproof.salvaging.other_logs import (
-    OtherLogs,
-    doubts_of_indexes,
-    first_offset_of,
-    other_logs,
-    right_name_of,
-)
+from segproof.salvaging.new_logs import KeptBatches, NewLogs
+from segproof.salvaging.other_logs import doubts_of_indexes
+from segproof.salvaging.placed_logs import PlacedLog, PlacedPartition, place_partition
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
-from segproof.stretches.kafka.mending import end_by_lengths, with_size_and_magic
+from segproof.stretches.kafka.desk import Fate
+from segproof.stretches.kafka.facts import NO_ENTRIES, LogFacts
 from segproof.stretches.unreadable_blocks import ReadableParts
 
-_LOSSLESS = (MISSING, PieceKind.ZEROS)
-"""Gaps of these kinds are told only where offsets are lost in them."""
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
+UNLOADABLE, COPY = "unloadable", "copy"
+"""Names of rules in `stretches.kafka.rules`."""
 
 
 def salvage_partition(
@@ -113,146 +99,208 @@ class _Salvage:
         self._strangers = [one for one in partition.segments if one.overlap is not None]
         """Segments of other partitions, or of an older copy."""
         self._partition = replace(partition, segments=own)
-        self._target = target
-        self._aside_path = aside_path
-        self._files = files
-        self._on_bytes = on_bytes
+        self._target, self._files, self._on_bytes = target, files, on_bytes
         self._told = SalvagedPartition(partition.directory, None)
-        self._reached = -1
-        self._before: Piece | None = None
-        """The batches that were kept last, one piece."""
-        self._begin = 0
-        self._epoch = -1
-        """The leader epoch of the last batch of the segments so far."""
-        self._do_epochs_rise = True
-        """Whether all batches were kept, and no leader epoch was below the one before it."""
-        self._read_bytes = 0
-        """Bytes of logs that were read, to be checked or to be copied."""
-        self._bytes_to_read = 0
-        """So many are read of the segments so far, of one without damage."""
+        self._done_bytes = 0
+        """Bytes of logs that were read or copied."""
         self._told_bytes = 0
-        self._pending: list[Gap] = []
-        """Gaps behind the last sound batch."""
-        self._moved: list[Piece] = []
-        """Batches of this segment that lie at a wrong place, and were not moved back so far."""
-        self._pieces: list[Piece] = []
-        """All of this segment."""
-        self._contents = Contents(partition, files)
-        self._transactions = OpenTransactions()
-        self._held: Piece | None = None  # misplaced, between two sound batches, as far as known
-        self._log: File | None = None
-        """The new log that is written."""
-        self._log_bytes = 0
-        self._logs: list[str] = []  # the new logs so far
-        self._ranges: list[tuple[int, int]] = []
-        """The first offset of each new log, and the offset after its last batch."""
-        self._wrong_names: list[NamedLog] = []
-        """The logs whose batches are not those of their name."""
-        self._aside: File | None = None
-        self._aside_bytes = 0
-        self._others = OtherLogs()
-        self._is_loss_hidden_in_gap = False
-        """Whether more offsets of a gap may be lost than its indexes tell."""
-        self._doubtful: list[Doubt] = []
-        """Offsets that are counted as lost, and that compaction may have taken."""
-        self._is_lossless_gap = False
-        """Whether a gap was told in which no offset is missing, and that holds no mere copies."""
-        self._copies = 0
-        """Batches that were set aside, and that are copies of batches that were kept."""
+        self._ledger = GapLedger(self._told, files, GAPS_TOLD)
+        self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes)
+        self._left: list[int] = []
+        """The rows of the log that were not looked at so far, the first one at the end."""
+        self._was_moved = False
+        """Whether the last row that was kept was moved."""
         self._place_end = 0
-        """The byte of this log after the last batch that was kept where it lies."""
+        """The byte of the log after the last batch that was kept where it lies."""
         self._told_end = 0
         """The offset up to which an index, a snapshot or a checkpoint says that the log went."""
-        self._last_time = -1
-        """The largest timestamp of what was kept, in milliseconds; -1 without any."""
 
     def run(self) -> SalvagedPartition:
+        told, ledger, logs = self._told, self._ledger, self._new.paths
+        placed = place_partition(self._partition, self._files, self._count_bytes)
+        told.renamed_logs = placed.renamed_logs
+        ledger.lose(placed.others.lost)
+        ledger.doubtful += doubts_of_gaps(placed.others.lost)
         try:
-            self._save_segments()
+            for number in range(len(placed.logs)):
+                self._save_log(placed, number)
             for segment in self._strangers:
                 self._set_aside_stranger(segment)
-            if self._aside is not None:
-                self._aside.sync()
+            self._new.finish()
         finally:
-            for file in (self._log, self._aside):
-                if file is not None:
-                    file.close()
-        self._miss_end()
-        zeros = gaps_of_zeros(self._pending, self._partition, self._next_offset)
-        at_end = self._contents.gaps_at_end(self._pending, self._place_end)
-        ends = [one.last_lost_offset for one in at_end]
-        end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
-        self._told.is_end_lost = None in ends or (ends != [end - 1] and end > self._next_offset)
-        if len(ends) == 1 or None in ends:
-            self._told.lost_offsets += max(0, end - self._next_offset)
-        self._lose(zeros)
-        self._doubtful += doubts_of_gaps(zeros)
-        self._count(at_end)
-        self._miss_of_dense_log()
-        harmless = self._copies + sum(one.overlap.batches for one in self._strangers if one.overlap)
-        asked = self._told, self._logs, self._files, harmless
-        is_hidden = is_loss_hidden(*asked, is_lossless=self._is_lossless_gap)
-        is_hidden |= self._is_loss_hidden_in_gap
-        self._told.are_more_lost = self._told.is_end_lost or is_hidden
-        if self._told.target is None and not self._told.bytes_read:
+            self._new.close()
+        self._count_end(placed)
+        self._miss_of_dense_log(placed)
+        harmless = ledger.copies + sum(
+            one.overlap.batches for one in self._strangers if one.overlap
+        )
+        is_hidden = is_loss_hidden(
+            told, logs, self._files, harmless, is_lossless=ledger.is_any_lossless
+        )
+        told.are_more_lost |= told.is_end_lost or is_hidden
+        if told.target is None and not told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
-            self._told.left_out.append(f"{self._told.directory}: {words}")
-        take_doubts(self._told, self._doubtful, self._partition, self._logs, self._files)
-        if self._told.target is not None:
-            self._told.left_out += bring_topic_id(self._partition, self._target, self._files)
-            known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise
-            self._told.restored_epochs = restore_leader_epochs(self._logs, *known, self._files)
-            self._load()
+            told.left_out.append(f"{told.directory}: {words}")
+        take_doubts(told, ledger.doubtful, self._partition, logs, self._files)
+        if told.target is not None:
+            told.left_out += bring_topic_id(self._partition, self._target, self._files)
+            known = self._partition.path(EPOCHS), *placed.epochs()
+            told.restored_epochs = restore_leader_epochs(logs, *known, self._files)
+            self._load(placed.last_time())
         self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
-        return self._told
+        return told
 
-    def _save_segments(self) -> None:
-        """Save the logs in the order of their contents, and take note of those that are gone."""
-        segments = self._partition.segments
-        others = self._others = other_logs(segments, self._files)
-        self._lose(others.lost)
-        self._doubtful += doubts_of_gaps(others.lost)
-        named = {
-            one.base_offset: NamedLog(one.path(".log"), one.base_offset)
-            for one in segments
-            if ".log" in one.suffixes and one.path(".log") not in others.paths
-        }
-        logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
-        by_name = dict(zip(named, logs, strict=True))
-        self._wrong_names = [one for one in named.values() if one not in logs]
-        self._told.renamed_logs = len(self._wrong_names)
-        followings = dict(pairwise(logs))
-        for segment in segments:
-            log = by_name.get(segment.base_offset)
-            if not self._pending:  # what is missing before it was compacted
-                self._begin = segment.base_offset if log is None else log.base_offset
-            if log is None:
-                if segment.path(".log") in others.paths:
-                    self._set_aside(segment.path(".log"))
-                elif not segment.held_by:
-                    self._miss(segment.path(".log"), 0)
-                continue
-            self._save_segment(log, followings.get(log), is_indexed=log in named.values())
-
-    @property
-    def _next_offset(self) -> int:
-        """The offset behind what was kept; that of the segment's name if no gap is before it."""
-        return max(self._reached + 1, self._begin)
-
-    def _count_read(self, count: int) -> None:
-        self._read_bytes = min(self._read_bytes + count, self._bytes_to_read)
-        self._tell_progress(self._read_bytes // STEPS)
+    def _count_bytes(self, count: int) -> None:
+        self._done_bytes += count
+        done = min(self._done_bytes, (STEPS - 1) * self._partition.size_bytes)
+        self._tell_progress(max(self._told_bytes, done // STEPS))
 
     def _tell_progress(self, done: int) -> None:
         self._on_bytes(done - self._told_bytes)
         self._told_bytes = done
 
+    # --- one log
+
+    def _save_log(self, placed: PlacedPartition, number: int) -> None:
+        log, ledger, told = placed.logs[number], self._ledger, self._told
+        ledger.begin_log(log.base_offset)
+        if log.is_other:
+            self._set_aside(log.path)
+        elif not log.is_read:
+            if log.error:
+                told.left_out.append(f"{log.path}: {log.error}")
+            ledger.miss(log.path, 0)
+        else:
+            facts = placed.facts.logs[number]
+            told.bytes_read += facts.size
+            told.unreadable_bytes += facts.unreadable_bytes
+            with closing(ReadableParts(self._files.open(log.path))) as file:
+                self._save_batches(placed, number, file)
+                self._look_after_end(placed, number, file)
+        self._new.end_log()
+
+    def _save_batches(self, placed: PlacedPartition, number: int, file: ReadOnlyFile) -> None:
+        """Copy what comes into the new log in the place of a log, and pass over the rest of it."""
+        log, rows, kept = placed.logs[number], placed.facts.rows, placed.kept_in(number)
+        borders, border = list[int](), placed.facts.logs[number].size
+        for one in reversed(kept):
+            border = border if one.is_moved else one.start
+            borders.append(border)
+        self._left = list(reversed(placed.rows_of(number)))
+        at = self._place_end = 0
+        for one, border in zip(kept, reversed(borders), strict=True):
+            self._pass_over(placed, number, file, at, border)
+            at = border
+            if one.is_moved:
+                with closing(ReadableParts(self._files.open(placed.logs[one.log].path))) as old:
+                    self._keep(old, one, log, border)
+                continue
+            self._keep(file, one, log, border)
+            at = self._place_end = one.end
+            while self._left and rows["start"][self._left[-1]] < at:
+                self._left.pop()
+        facts = placed.facts.logs[number]
+        self._pass_over(placed, number, file, at, facts.size)
+        if facts.next_base_offset is not None:
+            self._note_hole(file.path, facts.zeros_from, facts.next_base_offset)
+
+    def _note_hole(
+        self, path: str, end: int, following: int, *, is_beside_moved: bool = False
+    ) -> None:
+        """Take note of offsets missing before `following` where a block lay that was moved away.
+
+        Or beside one that was moved there: no byte before `end` is left of these then.
+        """
+        ledger, start = self._ledger, self._place_end
+        is_odd = not ledger.pending and (start < end or is_beside_moved)
+        if is_odd and ledger.next_offset < following:
+            ledger.pass_over(Gap(path, PieceKind.MISPLACED.value, start, end - start, 0, None))
+
+    def _keep(self, old: ReadOnlyFile, kept: KeptBatches, log: PlacedLog, border: int) -> None:
+        """Copy batches into the place of `log`; all bytes of it before `border` are told."""
+        is_beside_moved = self._was_moved or kept.is_moved
+        self._note_hole(log.path, border, kept.first_offset, is_beside_moved=is_beside_moved)
+        self._was_moved = kept.is_moved
+        self._ledger.keep(kept.first_offset, kept.last_offset, log.named, is_moved=kept.is_moved)
+        self._new.keep(old, kept, log.base_offset)
+
+    def _pass_over(
+        self, placed: PlacedPartition, number: int, file: ReadOnlyFile, start: int, end: int
+    ) -> None:
+        """Take note of the bytes [start, end) of a log, in which no batch stays where it lies."""
+        rows, placement, ledger = placed.facts.rows, placed.placement, self._ledger
+        facts, at = placed.facts.logs[number], start
+        while self._left and rows["start"][self._left[-1]] < end:
+            row = self._left.pop()
+            fate, one = placement.fates[row], rows[row]
+            if fate == Fate.INSIDE:
+                continue
+            self._pass_broken(file.path, facts, at, int(one["start"]))
+            at = int(one["end"])
+            if fate != Fate.ASIDE:
+                continue
+            rule, batches = placement.why(row).name, int(one["batches"])
+            kind = PieceKind.UNLOADABLE if rule == UNLOADABLE else PieceKind.MISPLACED
+            gap = Gap(file.path, kind.value, int(one["start"]), at - int(one["start"]), 0, None)
+            is_one = batches == 1 and kind is PieceKind.MISPLACED
+            offsets = (int(one["first"]), int(one["last"])) if is_one else None
+            ledger.pass_over(gap, batches if rule == COPY else 0, offsets)
+            self._new.put_aside(file, int(one["start"]), at, batches)
+        self._pass_broken(file.path, facts, at, end)
+
+    def _pass_broken(self, path: str, facts: LogFacts, start: int, end: int) -> None:
+        zeros = facts.zeros_from
+        unsearched = zeros if facts.unsearched_from is None else min(facts.unsearched_from, zeros)
+        for kind, begin, border in (
+            (PieceKind.BROKEN, 0, unsearched),
+            (PieceKind.UNSEARCHED, unsearched, zeros),
+            (PieceKind.ZEROS, zeros, facts.size),
+        ):
+            first, last = max(start, begin), min(end, border)
+            if first < last:
+                self._ledger.pass_over(Gap(path, kind.value, first, last - first, 0, None))
+
+    def _look_after_end(self, placed: PlacedPartition, number: int, file: ReadOnlyFile) -> None:
+        """Take note if a log has lost its end, as an index, a name or the next log shows."""
+        log, facts, ledger = placed.logs[number], placed.facts.logs[number], self._ledger
+        following, reached = placed.end_of(number), ledger.next_offset - 1
+        last = ledger.pending[-1] if ledger.pending else None
+        is_told = last is not None and last.path == log.path
+        if following is None:
+            is_told &= last is not None and last.kind != PieceKind.ZEROS
+            indexed = None
+            if log.is_indexed and facts.unsearched_from is None:
+                indexed = indexed_end_of(log.named, self._kept_end(placed, number), self._files)
+            self._told_end, is_lost = indexed or 0, indexed is not None
+        else:
+            entries = entries_beside(log.named, self._files) if log.is_indexed else NO_ENTRIES
+            is_gone = (entries.positions >= facts.zeros_from) & (entries.offsets < following)
+            is_gone &= entries.offsets > reached
+            is_lost = bool(is_gone.any()) and not has_other_index(log.named, self._files)
+            run = None if self._was_moved else placed.last_run(number)
+            if not is_told and not is_lost and run is not None:
+                names = [one.base_offset for one in self._partition.segments]
+                name = next((one for one in names if one > log.base_offset), -1)
+                told = log.named, (reached + 1, name), self._files
+                is_lost = is_cut(file, run, *told, is_indexed=log.is_indexed)
+        if is_lost and not is_told:
+            ledger.miss(log.path, facts.zeros_from)
+
+    def _kept_end(self, placed: PlacedPartition, number: int) -> KeptEnd:
+        facts, odd = placed.facts.logs[number], placed.odd_from(number)
+        is_damaged = odd < facts.zeros_from
+        position = odd if is_damaged else facts.zeros_from
+        time = placed.last_time(number)
+        return KeptEnd(self._ledger.next_offset, position, is_damaged, time)
+
+    # --- other logs
+
     def _set_aside(self, path: str) -> None:
         """Set a log aside that is not the one of its indexes."""
-        with closing(self._files.open(path)) as file:
+        with closing(ReadableParts(self._files.open(path))) as file:
             size = file.size()
-            self._put_aside(file, 0, size, len(read_batch_headers(file, 0, size).table))
-        self._pending.append(Gap(path, "misplaced", 0, size, self._next_offset, None))
+            self._new.put_aside(file, 0, size, len(read_batch_headers(file, 0, size).table))
+        self._ledger.pass_over(Gap(path, PieceKind.MISPLACED.value, 0, size, 0, None))
         self._told.bytes_read += size
 
     def _set_aside_stranger(self, segment: Segment) -> None:
@@ -260,310 +308,72 @@ class _Salvage:
         path, overlap = segment.path(".log"), segment.overlap
         assert overlap is not None
         with closing(ReadableParts(self._files.open(path))) as file:
-            size = file.size()
-            self._put_aside(file, 0, size, overlap.batches)
+            self._new.put_aside(file, 0, file.size(), overlap.batches)
         self._told.left_out.append(f"{path}: {overlap.words}. {SET_ASIDE_WHOLE}")
 
-    # --- one segment
+    # --- what is lost
 
-    def _save_segment(self, log: NamedLog, following: NamedLog | None, *, is_indexed: bool) -> None:
-        """Save a log; `is_indexed` if its name is right, so that the index beside it is its own."""
-        told, (path, base_offset) = self._told, log
-        limit = base_offset + INT32_MAX + 1  # an index has room up to there
-        next_offset = None if following is None else first_offset_of(following, self._files)
-        limit = limit if following is None else min(limit, following.base_offset)
-        try:
-            file = ReadableParts(self._files.open(path), self._count_read)
-        except OSError as error:
-            told.left_out.append(f"{path}: {error.strerror}")
-            self._miss(path, 0)
-            return
-        with closing(file):
-            size = file.size()
-            self._bytes_to_read += (STEPS - 1) * size
-            entries = entries_beside(log, self._files) if is_indexed else NO_ENTRIES
-            shown = next_offset, entries
-            found = list(pieces := self._pieces_of(file, limit, *shown))
-            right = right_name_of(following, next_offset, limit, found, self._files)
-            if right is not None:
-                self._told.renamed_logs += 1
-                limit, pieces = right, self._pieces_of(file, right, *shown)
-                found = list(pieces)
-            self._epoch = pieces.last_epoch
-            is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
-            self._do_epochs_rise &= is_sound and pieces.epochs_rise
-            found = self._transactions.loadable(
-                file, parted(file, found), has_transactions=pieces.has_transactions
-            )
-            self._pieces, self._place_end = found, 0
-            moved = to_move_back(file, found, self._reached, limit)
-            self._moved = sorted(moved, key=lambda piece: piece.first_offset)
-            for piece in found:
-                if piece.kind in KEPT:
-                    self._keep(file, piece, base_offset)
-                elif piece not in moved:
-                    self._pass_over(file, piece)
-            if next_offset is not None:
-                self._restore_held(file, next_offset, base_offset)
-            self._give_up_held(file)
-            self._move_back(file, base_offset, limit)
-            is_zero_end = bool(found) and found[-1].kind is PieceKind.ZEROS
-            end = found[-1].start if is_zero_end else size
-            is_gone = (entries.positions >= end) & (entries.offsets > self._reached)
-            is_told = bool(self._pending) and self._pending[-1].path == path
-            if next_offset is None and is_zero_end:
-                is_told = self._pending[-1].kind != PieceKind.ZEROS
-            if next_offset is None:
-                at_end = self._next_offset, end
-                indexed = indexed_end_of(log, found, at_end, self._files) if is_indexed else None
-                self._told_end, is_lost = indexed or 0, indexed is not None
-            else:
-                is_gone &= entries.offsets < next_offset
-                is_lost = bool(is_gone.any()) and not has_other_index(log, self._files)
-            last = self._pieces[-1] if self._pieces else None
-            if not is_told and not is_lost and next_offset is not None:
-                names = [one.base_offset for one in self._partition.segments]
-                told_of = log if is_indexed else None, base_offset, self._reached, names
-                is_lost = is_cut(file, last, *told_of, self._files)
-            if is_lost and not is_told:
-                self._miss(path, end)
-            told.bytes_read += size
-            told.unreadable_bytes += file.unreadable_bytes
-        self._count_read(self._bytes_to_read)
-        if self._log is not None:
-            self._log.close()  # what is loaded is made durable, all at once
-            self._log = None
+    def _count_end(self, placed: PlacedPartition) -> None:
+        """Count what is lost at the end of the partition.
 
-    def _pieces_of(
-        self, file: ReadOnlyFile, limit: int, next_offset: int | None, entries: Entries
-    ) -> LogPieces:
-        return LogPieces(
-            file, 0, file.size(), reached=self._reached, limit=limit, next_offset=next_offset,
-            entries=entries, epoch=self._epoch, before=self._before,
+        That is in its last gaps, or gone: a snapshot or a checkpoint names it.
+        """
+        told, ledger = self._told, self._ledger
+        is_sound = all(one.kind == PieceKind.ZEROS for one in ledger.pending)
+        named = told_end(
+            self._partition, ledger.next_offset, self._files,
+            is_sound=is_sound and not self._told_end,
         )  # fmt: skip
-
-    # --- what is kept
-
-    def _keep(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> None:
-        first_offset = self._first_offset_of(file, piece)
-        self._restore_held(file, first_offset, base_offset)
-        self._give_up_held(file)
-        self._move_back(file, base_offset, piece.first_offset)
-        if not self._pending and self._place_end < piece.start and self._next_offset < first_offset:
-            place = self._place_end, piece.start - self._place_end
-            self._pending.append(
-                Gap(file.path, PieceKind.MISPLACED.value, *place, self._next_offset, None)
-            )
-        self._close_gaps(first_offset, file.path, base_offset)
-        position = self._copy(file, piece, base_offset)
-        self._place_end = piece.end
-        if piece.kind is PieceKind.RESTORABLE:
-            self._restore_header(piece, position)
-
-    def _first_offset_of(self, file: ReadOnlyFile, piece: Piece) -> int:
-        """Return the first offset of the first batch of a piece that follows a gap.
-
-        A compressed message of magic 0 or 1 says its last offset: the first one is read from it.
-        """
-        if self._pending and piece.kind is PieceKind.SOUND:
-            row = read_batch_headers(file, piece.start, piece.end).table[0]
-            if row["magic"] < 2 and row["attributes"] & 7:
-                size = int(row["size_bytes"])
-                message = RecordBatch(file, piece.start, size, int(row["magic"]), in_file=True)
-                with suppress(SegproofError):
-                    return max(self._next_offset, message.base_offset)
-        return piece.first_offset
-
-    def _restore_held(self, file: ReadOnlyFile, following: int, base_offset: int) -> None:
-        """Keep a misplaced batch where exactly its offsets are missing before `following`."""
-        held = self._held
-        if held is None or not self._fits_between(file, held, following):
-            return
-        del self._pending[-1]
-        self._held = None
-        restored = held._replace(first_offset=self._next_offset, last_offset=following - 1)
-        position = self._copy(file, restored, base_offset)
-        assert self._log is not None
-        self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
-        self._told.restored_batches += 1
-
-    def _restore_header(self, piece: Piece, position: int) -> None:
-        """Write the right size, magic and base offset of a batch into the new log."""
-        assert self._log is not None
-        header = with_size_and_magic(self._log.pread(piece.size_bytes, position))[:17]
-        base_offset = piece.first_offset.to_bytes(8, "big")
-        self._told.restored_batches += header[:8] != base_offset
-        self._told.restored_headers += 1
-        header[:8] = base_offset
-        self._log.pwrite(bytes(header), position)
-
-    def _move_back(self, file: ReadOnlyFile, base_offset: int, below: int) -> None:
-        """Copy the batches that lie at a wrong place and belong before the offset `below`."""
-        while self._moved and self._moved[0].last_offset < below:
-            moved = self._moved.pop(0)
-            self._close_gaps(moved.first_offset, file.path, base_offset)
-            self._copy(file, moved, base_offset)
-            self._told.moved_batches += moved.batches
-
-    def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
-        """Return whether exactly the offsets of a misplaced batch are missing, and nowhere else.
-
-        A copy of another batch has the offsets of that one. A batch whose own offsets are missing
-        where bytes are lost belongs there.
-        """
-        magic, attributes = file.pread(2, held.start + 16)
-        is_covered = magic == 2 or (
-            attributes & 7 == 0 and end_by_lengths(file, held.start) == held.end
-        )
-        missing = following - self._next_offset
-        is_exact = held.batches == 1 and held.last_offset - held.first_offset + 1 == missing
-        return (
-            is_covered
-            and is_exact
-            and not is_missing_elsewhere(held, self._pieces, self._next_offset)
-            and not self._contents.is_twice(file, held)
-        )
-
-    def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:
-        """Copy sound batches behind those that were kept; return where they begin."""
-        told = self._told
-        if told.target is None:
-            self._files.make_directory(self._target)
-            told.target, told.first_offset = self._target, piece.first_offset
-        if self._log is None:
-            # A name says where a segment begins, as far as its batches allow it.
-            is_right = self._reached < base_offset <= piece.first_offset
-            name = segment_file_name(base_offset if is_right else piece.first_offset, ".log")
-            path = os.path.join(self._target, name)
-            if self._logs:
-                self._told.lost_between_logs += max(0, int(name[:20]) - self._reached - 1)
-            self._logs.append(path)
-            self._ranges.append((int(name[:20]), int(name[:20])))
-            self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
-        position = self._log_bytes
-        copy_bytes(file, piece.start, piece.end, self._log, position)
-        self._log_bytes += piece.size_bytes
-        self._before, self._reached = piece, piece.last_offset
-        self._ranges[-1] = self._ranges[-1][0], self._reached + 1
-        told.last_offset = piece.last_offset
-        told.bytes_kept += piece.size_bytes
-        told.batches += piece.batches
-        told.records += piece.records
-        self._last_time = max(self._last_time, piece.max_timestamp)
-        return position
-
-    # --- what is not
-
-    def _pass_over(self, file: ReadOnlyFile, piece: Piece) -> None:
-        last = self._pending[-1] if self._pending else None
-        is_joined = last is not None and (
-            last.path == file.path and last.position + last.size_bytes == piece.start
-        )
-        self._give_up_held(file)
-        kind = piece.kind.value
-        if kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
-            self._held = piece
-            if is_joined or kind == PieceKind.UNLOADABLE:
-                self._give_up_held(file)
-        is_alike = last is not None and last.kind == kind
-        if is_joined and last is not None and (is_alike or len(self._pending) >= GAPS_TOLD):
-            size = piece.end - last.position
-            self._pending[-1] = last._replace(size_bytes=size, last_lost_offset=None)
-            return
-        begin, first = self._next_offset, piece.first_offset
-        is_one = not self._pending and kind == PieceKind.MISPLACED and piece.batches == 1
-        is_bit = is_one and first > begin and (first ^ begin).bit_count() == 1
-        end = begin + piece.last_offset - first if is_bit else None
-        self._pending.append(Gap(file.path, kind, piece.start, piece.size_bytes, begin, end))
-
-    def _miss(self, path: str, position: int) -> None:
-        """Take note that a log, or its end, is not there."""
-        self._pending.append(Gap(path, MISSING, position, 0, self._next_offset, None))
-
-    def _miss_end(self) -> None:
-        """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
-        is_sound = all(one.kind == PieceKind.ZEROS for one in self._pending)
-        told = self._partition, self._next_offset, self._files
-        named = told_end(*told, is_sound=is_sound and not self._told_end)
-        self._told.doubts += named.doubts
-        end = max(named.at_least, self._others.end)
+        told.doubts += named.doubts
+        end = max(named.at_least, placed.others.end)
         self._told_end = max(self._told_end, end)
         if (end or named.named) and is_sound:
-            self._miss(*last_log_of(self._partition, self._files))
+            ledger.miss(*last_log_of(self._partition, self._files))
+        next_offset = ledger.next_offset
+        zeros = gaps_of_zeros(ledger.pending, self._partition, next_offset)
+        at_end = ledger.at_end(placed.last_path, self._place_end)
+        ends = [one.last_lost_offset for one in at_end]
+        end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
+        told.is_end_lost = None in ends or (ends != [end - 1] and end > next_offset)
+        if len(ends) == 1 or None in ends:
+            told.lost_offsets += max(0, end - next_offset)
+        ledger.lose(zeros)
+        ledger.doubtful += doubts_of_gaps(zeros)
+        ledger.count(at_end)
 
-    def _give_up_held(self, file: ReadOnlyFile) -> None:
-        """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""
-        held, self._held = self._held, None
-        if held is not None:
-            self._put_aside(file, held.start, held.end, held.batches)
-
-    def _put_aside(self, file: ReadOnlyFile, start: int, end: int, batches: int) -> None:
-        if self._aside is None:
-            self._aside = self._files.open(self._aside_path, writable=True, create=True)
-        copy_bytes(file, start, end, self._aside, self._aside_bytes)
-        self._aside_bytes += end - start
-        self._told.set_aside_batches += batches
-
-    def _close_gaps(self, first_offset: int, path: str, base_offset: int) -> None:
-        """Tell the offsets that are lost in the gaps so far: a sound batch follows them."""
-        lost = first_offset - self._next_offset
-        is_lost = lost > 0
-        pending = [one for one in self._pending if is_lost or one.kind not in _LOSSLESS]
-        if pending:
-            self._told.lost_offsets += max(0, lost)
-            if is_lost:
-                ends, begin = (self._next_offset, first_offset), NamedLog(path, base_offset)
-                self._doubtful += doubts_of_damage(self._pending, ends, begin, self._files)
-        copies = 0 if is_lost else self._contents.copies_in(pending)
-        self._copies += copies
-        self._is_lossless_gap |= bool(pending) and not is_lost and not copies
-        self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
-
-    def _count(self, gaps: Sequence[Gap]) -> None:
-        told = self._told
-        told.gap_count += len(gaps)
-        told.gaps += gaps[: GAPS_TOLD - len(told.gaps)]
-        self._pending = []
-
-    def _miss_of_dense_log(self) -> None:
+    def _miss_of_dense_log(self, placed: PlacedPartition) -> None:
         """Take note of offsets that logs lack, as their indexes show, or else all other logs."""
-        if self._told.renamed_logs:  # gaps are told of other names
-            self._told.doubts += doubts_of_names(self._wrong_names, self._ranges, self._told.gaps)
+        told, new, files, ledger = self._told, self._new, self._files, self._ledger
+        if told.renamed_logs:  # gaps are told of other names
+            told.doubts += doubts_of_names(placed.wrong_names, new.ranges, told.gaps)
             return
-        partition, logs, files = self._partition, self._logs, self._files
-        own = [one for one in partition.segments if one.path(".log") not in self._others.all]
+        own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out
-            self._told.doubts += doubts_of_indexes(own, files)
-        cuts, unproven = lost_cut_outs(own, logs, files)
-        args = partition, logs, self._told.gaps, [one for _, one in cuts]
-        is_apart = self._told.lost_between_logs > 0
-        lost, self._told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)
-        self._told.unproven_offsets += unproven
-        self._lose(lost)
+            told.doubts += doubts_of_indexes(own, files)
+        cuts, unproven = lost_cut_outs(own, new.paths, files)
+        args = self._partition, new.paths, told.gaps, [one for _, one in cuts]
+        is_apart = told.lost_between_logs > 0
+        lost, told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)
+        told.unproven_offsets += unproven
+        ledger.lose(lost)
         for path, one in cuts:
-            self._told.lost_offsets += one.lost
-            self._is_loss_hidden_in_gap |= one.lost > 0 and not one.is_exact
+            told.lost_offsets += one.lost
+            told.are_more_lost |= one.lost > 0 and not one.is_exact
             last = one.end_offset - 1 if one.lost == one.size else None
-            self._count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
-
-    def _lose(self, gaps: Sequence[Gap]) -> None:
-        """Tell gaps whose lost offsets are known."""
-        for one in gaps:
-            if one.last_lost_offset is not None:
-                self._told.lost_offsets += one.last_lost_offset + 1 - one.first_lost_offset
-        self._count(gaps)
+            ledger.count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
 
     # --- the new directory
 
-    def _load(self) -> None:
+    def _load(self, last: int) -> None:
         """Load the new logs as a broker does after a crash, make them durable, and close them.
 
         That reads what was written and makes each checksum again: the old file may have changed
         since its batches were checked. Producers expire as they did while the log was written, not
-        by the time of the salvage. An index takes no more room than a log: a disk may be full.
+        by the time of the salvage: `last` is the largest timestamp of what was kept. An index takes
+        no more room than a log: a disk may be full.
         """
-        told, now, last = self._told, now_ms(), self._last_time
-        sizes = (status.size_bytes for one in self._logs if (status := self._files.status(one)))
+        told, now, logs = self._told, now_ms(), self._new.paths
+        sizes = (status.size_bytes for one in logs if (status := self._files.status(one)))
         room = min(LogConfig().segment_index_bytes, max(sizes, default=0) + TWO_TIME_ENTRIES)
         log = PartitionLog.open(
             self._target, LogConfig(segment_index_bytes=room), writable=True, files=self._files,
@@ -584,5 +394,5 @@ class _Salvage:
                 path=self._target,
                 hint="stop the broker, if one is at work here, and save again; else report it",
             )
-        keep_producers(self._partition, told, self._logs, self._files)
+        keep_producers(self._partition, told, logs, self._files)
         keep_transactions(self._partition, told, self._files)

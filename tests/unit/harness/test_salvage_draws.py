@@ -24,16 +24,17 @@ from segproof_harness.salvage_draws.verdict import Told
 FAULTS_OF_TODAY: dict[int, dict[str, int]] = {
     4: {"made up": 9, "told too many": 1},
     34: {"told too few": 1},
-    129: {"made up": 2, "falling": 1, "below its name": 1},
-    159: {"wrong offset": 1, "told too few": 1},
-    171: {"below its name": 1, "told too few": 1},
+    129: {"made up": 1},
+    171: {"told too few": 1},
     212: {"wrong offset": 1, "changed when saved again": 1, "told too many": 1},
 }
 """What `segproof salvage` does wrong in some draws. A mend takes out what it mends."""
+MENDED = {159, 7_700_049, 7_700_185, 7_700_257, 7_700_678}
+"""Draws in which it did something wrong, or set batches aside whose place was known."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sorted({*range(9), *FAULTS_OF_TODAY}))
+@pytest.mark.parametrize("seed", sorted({*range(9), *FAULTS_OF_TODAY, *MENDED}))
 def test_what_salvage_does_wrong_is_known(seed: int) -> None:
     """The faults of each draw are those that are written down, no more and no fewer."""
     assert judge_draw("kafka", seed).faults == FAULTS_OF_TODAY.get(seed, {})

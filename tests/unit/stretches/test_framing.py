@@ -12,6 +12,7 @@ import pytest
 
 from segproof.errors import CorruptRecordError
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.stretches.kafka.desk import Desk, Fate
 from segproof.stretches.kafka.facts import (
     EDGE_BATCHES,
     Entries,
@@ -195,6 +196,24 @@ def test_what_ends_a_log() -> None:
     (other,) = frame_partition([source_of(data[: starts[30]], entries._replace(
         positions=entries.positions + 1))]).logs  # fmt: skip
     assert -1 == other.indexed_to
+
+
+def test_a_missing_log_is_not_opened_and_has_no_batch() -> None:
+    """What lies beside it does not touch, and an empty log at the end breaks nothing."""
+
+    def refuse() -> Bytes:
+        raise FileNotFoundError
+
+    log = b"".join(batch(BASE + number) for number in range(3))
+    gone = LogSource(BASE + 3, BASE + 9, refuse, is_missing=True)
+    last = LogSource(BASE + 9, None, lambda: Bytes(b""))
+    for logs, is_broken in (([gone, last], True), ([last], False)):
+        facts = frame_partition([LogSource(BASE, logs[0].base_offset, lambda: Bytes(log)), *logs])
+        assert [one is gone for one in logs] == [one.is_missing for one in facts.logs[1:]]
+        assert 3 == facts.rows["batches"].sum()
+        desk = Desk(facts)
+        desk.decide(list(range(len(facts.rows))), Fate.KEPT)
+        assert is_broken == desk.is_end_broken()
 
 
 def test_a_block_that_the_disk_does_not_return_is_counted() -> None:

@@ -51,6 +51,7 @@ def joined(rows: Rows, begins: Bools) -> Rows:
     made["max_time"] = np.maximum.reduceat(rows["max_time"], starts)
     for name in ("is_movable", "is_append_time"):
         made[name] = np.logical_and.reduceat(rows[name], starts)
+    made["is_transactional"] = np.logical_or.reduceat(rows["is_transactional"], starts)
     made["is_indexed"] &= starts == ends
     return made
 

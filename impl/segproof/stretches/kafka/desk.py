@@ -13,7 +13,6 @@ import numpy as np
 
 from segproof.stretches.kafka.facts import (
     EDGE_BATCHES,
-    NO_ROWS,
     Bools,
     Facts,
     Int64s,
@@ -137,11 +136,17 @@ class Desk:
         self.spans: Int64s = self.rows["last"] - self.rows["first"]
         self.kept: Int64s = np.empty(0, np.int64)
         """Rows that are kept, in the order of their offsets."""
+        self.kept_firsts: Int64s = np.empty(0, np.int64)
+        """The first offset that each of them gets."""
+        self._compacted: dict[int, bool] = {}
+        """For each rule that has asked, whether the partition was compacted."""
         self.suspects: dict[int, int] = {}
         """Rows whose place states another base offset, and that offset."""
         self.copies: set[int] = set()
         """Rows that were set aside as copies of kept ones."""
         self.log_starts = np.cumsum([0, *(log.size for log in self.logs)])
+        self.begins: Int64s = self.log_starts[self.rows["log"]] + self.rows["start"]
+        """The position of each row among the bytes of all logs; they rise."""
         self._zeros_from = np.array([log.zeros_from for log in self.logs], np.int64)
         self._indexed_to = np.array([log.indexed_to for log in self.logs], np.int64)
         self.nexts = np.array(
@@ -157,12 +162,14 @@ class Desk:
         self.fates[rows], self.rules[rows] = fate, self.rule
         if fate in KEPT_FATES and len(rows):
             rows = rows[np.argsort(self.firsts[rows], kind="stable")]
-            places = np.searchsorted(self.firsts[self.kept], self.firsts[rows], "right")
+            places = np.searchsorted(self.kept_firsts, self.firsts[rows], "right")
             self.kept = np.insert(self.kept, places, rows)
+            self.kept_firsts = np.insert(self.kept_firsts, places, self.firsts[rows])
 
     def set_aside(self, rows: Int64s | list[int]) -> None:
         """Set rows aside that were kept so far."""
-        self.kept = self.kept[~np.isin(self.kept, rows)]
+        is_left = ~np.isin(self.kept, rows)
+        self.kept, self.kept_firsts = self.kept[is_left], self.kept_firsts[is_left]
         self.decide(rows, Fate.ASIDE)
 
     def undecided(self) -> list[int]:
@@ -185,7 +192,7 @@ class Desk:
 
     def begin_of(self, row: int) -> int:
         """Return the position of a row among the bytes of all logs."""
-        return int(self.log_starts[self.rows["log"][row]] + self.rows["start"][row])
+        return int(self.begins[row])
 
     def end_of(self, row: int) -> int:
         """Return where a row ends among the bytes of all logs."""
@@ -215,9 +222,11 @@ class Desk:
     def is_end_broken(self) -> bool:
         """Return whether bytes are lost after all that is kept, wherever it lies."""
         row = int(self.kept.max())
-        is_at_end = self.rows["log"][row] == len(self.logs) - 1
-        is_at_end &= self.rows["end"][row] >= self._zeros_from[-1]
-        return not (is_at_end and self._indexed_to[-1] <= self.last(int(self.kept[-1])))
+        number, last = int(self.rows["log"][row]), self.last(int(self.kept[-1]))
+        later = self.logs[number + 1 :]  # a broker's new log is empty
+        is_at_end = not any(log.zeros_from or log.is_missing for log in later)
+        is_at_end &= self.rows["end"][row] >= self._zeros_from[number]
+        return not (is_at_end and self._indexed_to[number:].max() <= last)
 
     def is_begin_broken(self) -> bool:
         """Return whether bytes are lost before all that is kept, wherever it lies."""
@@ -226,12 +235,17 @@ class Desk:
     def is_compacted(self) -> bool:
         """Return whether offsets are left out where no byte is lost.
 
-        Those that an undecided batch elsewhere states do not count.
+        Those that an undecided batch elsewhere states do not count. A rule gets one answer: what it
+        decided meanwhile does not count.
         """
-        rows = self.rows[self.kept]
-        if rows["leaps"].any():
+        if self.rule not in self._compacted:
+            self._compacted[self.rule] = self._leaves_out()
+        return self._compacted[self.rule]
+
+    def _leaves_out(self) -> bool:
+        if self.rows["leaps"][self.kept].any():
             return True
-        firsts, lasts = self.firsts[self.kept], (self.firsts + self.spans)[self.kept]
+        firsts, lasts = self.kept_firsts, (self.firsts + self.spans)[self.kept]
         stated = np.sort(self.rows["first"][self.undecided()])
         is_left_out = firsts[1:] != lasts[:-1] + 1
         is_left_out &= np.searchsorted(stated, firsts[1:]) == np.searchsorted(stated, lasts[:-1])
@@ -239,15 +253,22 @@ class Desk:
 
     def fewest_bytes(self) -> int:
         """Return the fewest bytes that an offset has in any kept batch."""
-        rows = self.rows[self.kept]
         # What a compressed message of magic 0 or 1 spans is not known.
-        return int(rows["least"].min()) if rows["is_movable"].all() else 1
+        is_known = self.rows["is_movable"][self.kept].all()
+        return int(self.rows["least"][self.kept].min()) if is_known else 1
+
+    def place_of(self, row: int) -> int:
+        """Return the place of a kept row in `kept`."""
+        place = int(np.searchsorted(self.kept_firsts, self.firsts[row], "left"))
+        while self.kept[place] != row:
+            place += 1
+        return place
 
     def around(self, first: int, last: int) -> Hole | None:
         """Return what is missing around the offsets [first, last]; None if one of them is kept."""
         if not len(self.kept) or not 0 <= first <= last:
             return None
-        place = int(np.searchsorted(self.firsts[self.kept], first, "right"))
+        place = int(np.searchsorted(self.kept_firsts, first, "right"))
         before = int(self.kept[place - 1]) if place else None
         after = int(self.kept[place]) if place < len(self.kept) else None
         begin = self.logs[0].base_offset
@@ -274,7 +295,7 @@ class Desk:
 
         Raises: MustOpen if they are inside of a stretch.
         """
-        found = list[Rows]()
+        found = list[int]()
         for row in reversed(list(rows)) if is_end else rows:
             if len(found) == count:
                 break
@@ -282,8 +303,8 @@ class Desk:
                 left = min(count - len(found), int(self.rows["batches"][row]))
                 part = Part(int(row), tail=left) if is_end else Part(int(row), head=left)
                 raise MustOpen(part)
-            found.append(self.rows[row : row + 1])
-        return np.concatenate([NO_ROWS, *(reversed(found) if is_end else found)])
+            found.append(int(row))
+        return self.rows[np.array(found[::-1] if is_end else found, np.int64)]
 
     def gaps(self) -> Iterator[Gap]:
         """Yield the offsets that no kept batch has, where bytes are lost too."""
@@ -298,6 +319,6 @@ class Desk:
             lost = int(lasts[place]) + 1, int(firsts[place + 1]) - 1
             yield Gap(int(self.kept[place]), int(self.kept[place + 1]), *lost)
         if self.is_end_broken():
-            indexed = int(self._indexed_to[-1])
+            indexed = int(self._indexed_to[self.rows["log"][self.kept.max()] :].max())
             known = indexed if indexed > lasts[-1] else None
             yield Gap(int(self.kept[-1]), None, int(lasts[-1]) + 1, known)

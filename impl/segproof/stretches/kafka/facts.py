@@ -57,6 +57,7 @@ ROW = np.dtype(
         ("is_indexed", np.bool_),
         ("is_mended", np.bool_),
         ("is_append_time", np.bool_),
+        ("is_transactional", np.bool_),
     ]
 )
 """One batch with a right checksum, or a stretch of them.
@@ -81,6 +82,7 @@ ROW = np.dtype(
 `is_indexed`: whether an entry of the offset index contains its position and one of its offsets.
 `is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
+`is_transactional`: whether a batch of it is of a transaction, or ends one.
 """
 EDGE_BATCHES = 8
 """Batches on either side of a break that are rows of their own. Rules compare this many neighbours:
@@ -124,6 +126,8 @@ class LogFacts:
     indexed_to: int = -1
     """The greatest offset that an entry of the offset index states for a position at or after the
     end of the batches; -1 without such an entry. The log had it once."""
+    is_missing: bool = False
+    """Whether the log is not there, or can't be read; other files say that it was."""
 
     @property
     def limit(self) -> int:

@@ -81,6 +81,8 @@ class LogSource:
     """Reads the entries of its offset index; `NO_ENTRIES` without an index."""
     end: int | None = None
     """Where the reading ends, for a log that a broker is writing; None for the end of the file."""
+    is_missing: bool = False
+    """Whether the log is not there, or can't be read; then it is not opened."""
 
 
 def frame_partition(
@@ -94,6 +96,10 @@ def frame_partition(
     """
     found, rows = list[LogFacts](), [NO_ROWS]
     for number, log in enumerate(logs):
+        if log.is_missing:
+            bounds = log.base_offset, log.next_base_offset
+            found.append(LogFacts(*bounds, size=0, zeros_from=0, is_missing=True))
+            continue
         with closing(ReadableParts(log.open())) as file:
             facts, own = frame_log(file, log, on_bytes)
         own["log"] = number

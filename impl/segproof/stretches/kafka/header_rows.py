@@ -6,7 +6,7 @@ Laws: BATCH-3, BATCH-12.
 
 import numpy as np
 
-from segproof.kafka.batch_table import CONTROL, BatchTable
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.stretches.kafka.facts import ROW, Bools, LogFacts, Reach, Rows
 
 CODEC, APPEND_TIME = 7, 8
@@ -31,6 +31,7 @@ def rows_of(table: BatchTable, reach: Reach) -> Rows:
     rows["is_loadable"] = True
     rows["is_movable"] = is_new | (attributes & CODEC == 0)
     rows["is_append_time"] = (table["magic"] > 0) & (attributes & APPEND_TIME != 0)
+    rows["is_transactional"] = is_new & (attributes & TRANSACTIONAL != 0)
     return rows
 
 
@@ -70,4 +71,5 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     one["least"] = max(1, int((inner["size_bytes"] // spans).min()))
     one["leaps"] = np.count_nonzero(inner["base_offset"][1:] != inner["last_offset"][:-1] + 1)
     one["is_append_time"] = bool((inner["attributes"] & APPEND_TIME).all())
+    one["is_transactional"] = bool((inner["attributes"] & TRANSACTIONAL).any())
     return rows

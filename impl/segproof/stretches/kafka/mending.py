@@ -15,7 +15,7 @@ Not covered: a compressed batch of magic 2 with several wrong bytes in its size,
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError, TooLargeError
@@ -123,9 +123,7 @@ class Trials:
         if found is not None:
             return found
         said, content = BATCH["size"].of(data), len(data.rstrip(b"\0"))
-        places = (said & ~(255 << shift) | one << shift for shift in range(0, 32, 8)
-                  for one in range(256))  # fmt: skip
-        near = *(LOG_OVERHEAD_BYTES + one for one in places), *range(content, content + 9)
+        near = *_with_another_byte(said, len(data)), *range(content, content + 9)
         return _proved(data, _rising(near, len(data)))
 
 
@@ -266,6 +264,15 @@ def _proved(data: bytes, sizes: Sequence[int]) -> bytes | None:
         if agrees_with_records(found) and is_loadable(read_batch(found)):
             return found
     return None
+
+
+def _with_another_byte(said: int, most: int) -> Iterator[int]:
+    """Yield the sizes of a batch, up to `most`, whose size field differs in one byte at most."""
+    for shift in range(0, 32, 8):
+        rest = said & ~(255 << shift)
+        if rest >= 0:
+            last = min(255, max(-1, most - LOG_OVERHEAD_BYTES - rest >> shift))
+            yield from (LOG_OVERHEAD_BYTES + (rest | one << shift) for one in range(last + 1))
 
 
 def _rising(sizes: Iterable[int], most: int) -> list[int]:

@@ -15,6 +15,10 @@ from segproof.stretches.kafka.desk import Desk, Fate, Hole
 from segproof.stretches.kafka.facts import EDGE_BATCHES, Reach, Rows
 from segproof.stretches.kafka.strangers import contradicts, sequences_agree
 
+SECTOR_BYTES = 512
+"""A disk writes a block to a wrong place at a multiple of this. Another topic's batch begins at the
+right byte of a sector by a chance of one in 512."""
+
 
 def blocks(desk: Desk) -> Iterator[tuple[list[int], Hole]]:
     """Yield blocks of undecided rows, each with the hole around its offsets.
@@ -56,6 +60,8 @@ def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
     if not is_lone:
         fills_most = last - first > (bounds[1] - bounds[0]) // 2
         speaks = fills or fills_most or _follows_copy(desk, block) or _has_room(desk, block, hole)
+    speaks = speaks or _fill_together(desk, hole) or _is_exchanged(desk, block, hole)
+    speaks = speaks or _is_moved_by_sectors(desk, block, hole)
     around = _around(desk, block, hole)
     if contradicts(*around):
         return False
@@ -63,10 +69,16 @@ def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
 
 
 def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows, Rows]:
-    place = 0 if hole.before is None else int(np.flatnonzero(desk.kept == hole.before)[0]) + 1
+    place = _place_in(desk, hole)
     earlier = desk.edge(desk.kept[max(0, place - EDGE_BATCHES) : place], is_end=True)
     later = desk.edge(desk.kept[place : place + EDGE_BATCHES], is_end=False)
     return earlier, desk.edge(block, is_end=False), desk.edge(block, is_end=True), later
+
+
+def lies_beside(block: list[int], hole: Hole) -> bool:
+    """Return whether a block lies beside a row that its hole is beside."""
+    beside = (block[0] - 1, block[-1] + 1)
+    return hole.before in beside or hole.after in beside
 
 
 def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None:
@@ -76,8 +88,7 @@ def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None
     out, or the block lies beside its place.
     """
     first, last = int(desk.rows["first"][block[0]]), int(desk.rows["last"][block[-1]])
-    beside = (block[0] - 1, block[-1] + 1)
-    is_beside = hole.before in beside or hole.after in beside
+    is_beside = lies_beside(block, hole)
     if hole.before is None or hole.after is None:
         is_broken = desk.is_end_broken() if hole.after is None else desk.is_begin_broken()
         if is_broken:
@@ -86,6 +97,18 @@ def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None
         return (first, last) if is_beside and leads_on else None
     is_lost = is_beside or not desk.touches(hole.before, hole.after) or not desk.is_compacted()
     return (hole.first, hole.last) if is_lost else None
+
+
+def _fill_together(desk: Desk, hole: Hole) -> bool:
+    """Return whether the undecided batches with offsets of a hole fill it, each offset once."""
+    if hole.before is None or hole.after is None:
+        return False
+    left = np.flatnonzero(desk.fates == Fate.UNDECIDED)
+    firsts, lasts = desk.rows["first"][left], desk.rows["last"][left]
+    inside = np.flatnonzero((firsts >= hole.first) & (lasts <= hole.last))
+    inside = inside[np.argsort(firsts[inside], kind="stable")]
+    ends = [hole.first - 1, *lasts[inside].tolist()]
+    return [one + 1 for one in ends] == [*firsts[inside].tolist(), hole.last + 1]
 
 
 def _follows_copy(desk: Desk, block: list[int]) -> bool:
@@ -102,6 +125,78 @@ def _follows_copy(desk: Desk, block: list[int]) -> bool:
     return False
 
 
+def _place_in(desk: Desk, hole: Hole) -> int:
+    """Return the place in `desk.kept` of what fills a hole."""
+    return 0 if hole.before is None else desk.place_of(hole.before) + 1
+
+
+def _in_place_around(desk: Desk, place: int) -> tuple[int, int]:
+    """Return the places in `desk.kept` around one of the nearest rows that were not moved there.
+
+    Before the first row that is -1, after the last one the number of rows.
+    """
+    before, after = place - 1, place
+    while before >= 0 and desk.fates[desk.kept[before]] == Fate.MOVED:
+        before -= 1
+    while after < len(desk.kept) and desk.fates[desk.kept[after]] == Fate.MOVED:
+        after += 1
+    return before, after
+
+
+def _bytes_around(desk: Desk, place: int) -> tuple[int, int]:
+    """Return which bytes among those of all logs lie at a place in `desk.kept`."""
+    before, after = _in_place_around(desk, place)
+    start = 0 if before < 0 else desk.end_of(int(desk.kept[before]))
+    is_last = after == len(desk.kept)
+    return start, int(desk.log_starts[-1]) if is_last else desk.begin_of(int(desk.kept[after]))
+
+
+def _is_exchanged(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether another block lies where this one belongs, and belongs where this one lies.
+
+    The two have changed places. The other one was moved, or is not decided so far.
+    """
+    if hole.before is None or hole.after is None:
+        return False
+    begin, end = _bytes_around(desk, _place_in(desk, hole))
+    bounds = desk.begin_of(block[0]), desk.end_of(block[-1])
+    first, after = np.searchsorted(desk.begins, (begin, end)).tolist()
+    for row in range(first, after):
+        if row in block or desk.fates[row] not in (Fate.MOVED, Fate.UNDECIDED):
+            continue
+        around = _bytes_of_place(desk, row)
+        if around is not None and around[0] <= bounds[0] and bounds[1] <= around[1]:
+            return True
+    return False
+
+
+def _bytes_of_place(desk: Desk, row: int) -> tuple[int, int] | None:
+    """Return which bytes lie where a row belongs, by its offsets; None if it belongs nowhere."""
+    if desk.fates[row] == Fate.MOVED:
+        return _bytes_around(desk, desk.place_of(row))
+    hole = _hole_of(desk, [row])
+    if hole is None or hole.before is None or hole.after is None:
+        return None
+    return _bytes_around(desk, _place_in(desk, hole))
+
+
+def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether a block that leads on at one side of its hole lies whole sectors from there.
+
+    A disk writes to a wrong place by whole sectors.
+    """
+    rows = desk.rows
+    for beside, border, own, is_next in (
+        (hole.before, "end", int(rows["start"][block[0]]), rows["first"][block[0]] == hole.first),
+        (hole.after, "start", int(rows["end"][block[-1]]), rows["last"][block[-1]] == hole.last),
+    ):
+        if beside is None or not is_next or desk.fates[beside] == Fate.MOVED:
+            continue
+        if not (own - int(rows[border][beside])) % SECTOR_BYTES:
+            return True
+    return False
+
+
 def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
     """Return whether the hole is as long as the block, in bytes.
 
@@ -110,15 +205,11 @@ def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
     block: each takes as many bytes as in the densest batch. If the hole holds only batches that a
     search found, it always has room: two blocks may have changed places.
     """
-    wanted = sum(map(desk.bytes_of, block))
-    place = 0 if hole.before is None else int(np.flatnonzero(desk.kept == hole.before)[0]) + 1
-    before, after = place - 1, place
-    while before >= 0 and desk.fates[desk.kept[before]] == Fate.MOVED:
-        wanted, before = wanted + desk.bytes_of(int(desk.kept[before])), before - 1
-    while after < len(desk.kept) and desk.fates[desk.kept[after]] == Fate.MOVED:
-        wanted, after = wanted + desk.bytes_of(int(desk.kept[after])), after + 1
+    place = _place_in(desk, hole)
+    before, after = _in_place_around(desk, place)
     row_before = int(desk.kept[before]) if before >= 0 else None
     row_after = int(desk.kept[after]) if after < len(desk.kept) else None
+    wanted = sum(map(desk.bytes_of, [*block, *desk.kept[before + 1 : after].tolist()]))
     between = np.empty(0, np.int64)
     if row_after is not None and row_after < block[0]:
         between = np.arange(row_after, block[0])
@@ -126,8 +217,7 @@ def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
         between = np.arange(block[-1] + 1, row_before + 1)
     if len(between) and bool((desk.rows["reach"][between] == Reach.SEARCH).all()):
         return True
-    start = 0 if row_before is None else desk.end_of(row_before)
-    end = int(desk.log_starts[-1]) if row_after is None else desk.begin_of(row_after)
+    start, end = _bytes_around(desk, place)
     if row_after is None and row_before is not None:  # no offset after it bounds the hole
         missing = int(desk.rows["first"][block[0]]) - desk.last(row_before) - 1
         wanted += missing * desk.fewest_bytes()

@@ -16,7 +16,7 @@ import numpy as np
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import Desk, Fate, Group, MustOpen
 from segproof.stretches.kafka.facts import Int64s, Part, Reach
-from segproof.stretches.kafka.moving import belongs, blocks
+from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.strangers import contradicts
 
@@ -193,6 +193,7 @@ def _exact_place(desk: Desk) -> None:
 def _is_elsewhere(desk: Desk, row: int) -> bool:
     """Return whether the offsets that a suspect states may be missing elsewhere.
 
+    If a single bit explains its offsets, exactly these have to be missing there.
     Outside of all that is kept every offset is missing. There it counts if the suspect leads on, or
     if it states offsets as near as the partition is long, and no single bit explains them: then it
     may be a copy of a batch that is lost there.
@@ -201,13 +202,16 @@ def _is_elsewhere(desk: Desk, row: int) -> bool:
     hole = desk.around(first, last)
     if hole is None:
         return False
+    is_bit = (first ^ desk.suspects[row]).bit_count() == 1
     if hole.before is not None and hole.after is not None:
-        return not desk.touches(hole.before, hole.after) or not desk.is_compacted()
+        is_exact = (hole.first, hole.last) == (first, last)
+        is_missing = not desk.touches(hole.before, hole.after) or not desk.is_compacted()
+        return is_missing and (is_exact or not is_bit)
     if (first == hole.first) if hole.after is None else (last == hole.last):
         return True
     begin, end = int(desk.firsts[desk.kept[0]]), desk.last(int(desk.kept[-1]))
     away = first - end if hole.after is None else begin - last
-    return away <= end - begin and (first ^ desk.suspects[row]).bit_count() > 1
+    return away <= end - begin and not is_bit
 
 
 def _foreign(desk: Desk) -> None:
@@ -270,9 +274,13 @@ def _inside_torn(desk: Desk) -> None:
 
 
 def _moved(desk: Desk) -> None:
-    for block, hole in blocks(desk):
-        if belongs(desk, block, hole):
-            desk.decide(block, Fate.MOVED)
+    before = -1
+    while before < len(desk.kept):  # what was moved may speak for others
+        before = len(desk.kept)
+        for is_near in (True, False):  # a near block comes before a far one
+            for block, hole in blocks(desk):
+                if is_near <= lies_beside(block, hole) and belongs(desk, block, hole):
+                    desk.decide(block, Fate.MOVED)
 
 
 def _odd_end(desk: Desk) -> None:
@@ -283,6 +291,9 @@ def _odd_end(desk: Desk) -> None:
     is_last = row == len(desk.rows) - 1 and not desk.rows["is_indexed"][row]
     if is_last and desk.rows["leaps"][row]:
         raise MustOpen(Part(row, tail=1))
+    log = desk.logs[desk.rows["log"][row]]
+    if desk.rows["start"][row] == 0 and desk.firsts[row] == log.base_offset:
+        return  # the log's name states it too
     is_bit = (int(desk.firsts[row]) ^ desk.last(before) + 1).bit_count() == 1
     # A hole between explains the jump.
     if not (is_last and is_bit and desk.touches(before, row)):
@@ -370,7 +381,7 @@ RULES = (
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          " out: one bit of its base offset is wrong.",
          "A last batch with such a jump in a compacted log or after a hole; one whose offset an"
-         " index entry states.", _odd_end),
+         " index entry or the log's name states.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"

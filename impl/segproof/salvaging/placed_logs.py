@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logs of a partition in their order, read once, and each batch with its fate.
+
+Laws: DISK-69, PROD-8.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import starmap
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.files import Files
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
+from segproof.kafka.batch_table import BatchScan
+from segproof.reading.index_origins import shows_name
+from segproof.reading.log_order import NamedLog, in_order
+from segproof.salvaging.lost_ends import entries_beside
+from segproof.salvaging.new_logs import KeptBatches
+from segproof.salvaging.open_transactions import OpenTransactions
+from segproof.salvaging.other_logs import OtherLogs, other_logs
+from segproof.stretches.kafka.desk import Fate
+from segproof.stretches.kafka.facts import NO_ENTRIES, Entries, Facts, Int64s, NeedsBatches, Part
+from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
+from segproof.stretches.kafka.placing import Placement, place_all
+from segproof.stretches.unreadable_blocks import ReadableParts
+
+PROOF_BATCHES = 2
+"""So many batches of a log prove its name wrong: a single one may have the wrong offset itself."""
+IN_PLACE = (Fate.KEPT, Fate.RESTORED)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLog:
+    """One log of a partition, or the place of one that can't be saved."""
+
+    path: str
+    base_offset: int
+    """The offset in its name, or in the name that it should have."""
+    next_base_offset: int | None
+    """The same of the next log that is read; None for the last one."""
+    is_indexed: bool = False
+    """Whether its name is right, so that the index beside it is its own."""
+    is_other: bool = False
+    """Whether it is a log that is not the one of its indexes, and is set aside whole."""
+    is_gone: bool = False
+    """Whether it is not there, and a file beside it says that it was."""
+    error: str = ""
+    """Why it can't be opened; empty if it can be."""
+
+    @property
+    def named(self) -> NamedLog:
+        """Return its path and its base offset."""
+        return NamedLog(self.path, self.base_offset)
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether its batches are read."""
+        return not (self.is_other or self.is_gone or self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPartition:
+    """What lies in the logs of a partition, and what becomes of it."""
+
+    logs: tuple[PlacedLog, ...]
+    """In the order of their contents; `Facts.logs` has one for each."""
+    facts: Facts
+    placement: Placement
+    others: OtherLogs
+    wrong_names: tuple[NamedLog, ...]
+    """The logs whose batches are not those of their name."""
+    renamed_logs: int
+    new_logs: Int64s
+    """For each kept row, in the order of offsets, the number of the log whose place it comes to."""
+
+    def end_of(self, number: int) -> int | None:
+        """Return the offset with which the next log begins; None for the last one."""
+        following = _following(self.logs, number)
+        return None if following is None else _begin_of(self.facts, self.logs, following)
+
+    @property
+    def last_path(self) -> str:
+        """Return the path of the last log that is read; empty without one."""
+        return next((one.path for one in reversed(self.logs) if one.is_read), "")
+
+    def rows_of(self, number: int) -> range:
+        """Return the rows of a log."""
+        return _rows_of(self.facts, number)
+
+    def kept_in(self, number: int) -> list[KeptBatches]:
+        """Return what comes into the new log in the place of a log, in the order of offsets.
+
+        A batch that stays lies in its own; one that is moved, in the first one after all before it
+        that goes as far. Batches that touch and stay as they are come together.
+        """
+        first, end = np.searchsorted(self.new_logs, (number, number + 1)).tolist()
+        kept = self.placement.kept[first:end]
+        if not len(kept):
+            return []
+        rows, fates = self.facts.rows[kept], self.placement.fates[kept]
+        firsts = self.placement.firsts[kept]
+        is_plain = (fates == Fate.KEPT) & ~rows["is_mended"]
+        joins = is_plain[:-1] & is_plain[1:] & (rows["end"][:-1] == rows["start"][1:])
+        begins = np.flatnonzero(np.append(True, ~joins))
+        ends = np.append(begins[1:], len(kept)) - 1
+        columns = (
+            rows["log"][begins], rows["start"][begins], rows["end"][ends], firsts[begins],
+            (firsts + rows["last"] - rows["first"])[ends],
+            np.add.reduceat(rows["batches"], begins), np.add.reduceat(rows["records"], begins),
+            (firsts != rows["first"])[begins], rows["is_mended"][begins],
+            (fates == Fate.MOVED)[begins],
+        )  # fmt: skip
+        return list(starmap(KeptBatches, zip(*(one.tolist() for one in columns), strict=True)))
+
+    def odd_from(self, number: int) -> int:
+        """Return the byte of a log at which the first batch would begin that is not kept there."""
+        at = 0
+        for row in self.rows_of(number):
+            is_kept = self.placement.fates[row] in IN_PLACE
+            if self.facts.rows["start"][row] != at or not is_kept:
+                break
+            at = int(self.facts.rows["end"][row])
+        return at
+
+    def last_run(self, number: int) -> tuple[int, int] | None:
+        """Return the bytes of the batches that touch at the end of a log, and stay as they are.
+
+        They are none in an empty log. Return None if the log ends otherwise.
+        """
+        rows, end = self.facts.rows, self.facts.logs[number].size
+        start = end
+        for row in reversed(self.rows_of(number)):
+            is_kept = self.placement.fates[row] == Fate.KEPT and not rows["is_mended"][row]
+            if rows["end"][row] != start or not is_kept:
+                break
+            start = int(rows["start"][row])
+        return (start, end) if start < end or not end else None
+
+    def last_time(self, number: int | None = None) -> int:
+        """Return the largest timestamp that is kept, of one log or of all; -1 without one."""
+        kept = self.placement.kept
+        kept = kept if number is None else kept[self.new_logs == number]
+        return int(self.facts.rows["max_time"][kept].max(initial=-1))
+
+    def epochs(self) -> tuple[int, bool]:
+        """Return the leader epoch of the last kept batch, and whether none is below one before it.
+
+        Batches before magic 2 have none; -1 if no other is kept.
+        """
+        rows = self.facts.rows[self.placement.kept]
+        epochs = rows["epoch"][rows["magic"] == 2]
+        return (int(epochs[-1]) if len(epochs) else -1), bool((epochs[:-1] <= epochs[1:]).all())
+
+
+def place_partition(
+    partition: Partition, files: Files, on_bytes: Callable[[int], None]
+) -> PlacedPartition:
+    """Read the logs of a partition, and decide what becomes of each batch.
+
+    `on_bytes` is called with the number of bytes that were read since the call before.
+    Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but logs that can't be
+    opened, and blocks that the disk does not return; CorruptRecordError if a log changes meanwhile.
+    """
+    others = other_logs(partition.segments, files)
+    named = {
+        one.base_offset: NamedLog(one.path(".log"), one.base_offset)
+        for one in partition.segments
+        if ".log" in one.suffixes and one.path(".log") not in others.paths
+    }
+    ordered = in_order(
+        [*named.values()],
+        lambda path: ReadableParts(files.open(path)),
+        batches_min=PROOF_BATCHES,
+    )
+    by_name = dict(zip(named, ordered, strict=True))
+    bases = [one.base_offset for one in ordered]
+    following = dict(zip(ordered, [*bases[1:], None], strict=True))
+    logs = list[PlacedLog]()
+    for segment in partition.segments:
+        log = by_name.get(segment.base_offset)
+        if log is not None:
+            is_right, error = log in named.values(), _error_of(log.path, files)
+            logs.append(PlacedLog(*log, following[log], is_right, error=error))
+        elif segment.path(".log") in others.paths or not segment.held_by:
+            logs.append(_lost_log(segment, others))
+    sources = [_source(log, files) for log in logs]
+    facts = frame_partition(sources, on_bytes)
+    wrong = tuple(one for one in named.values() if one not in ordered)
+    right = _right_names(logs, facts, files)
+    for number, name in right.items():
+        after = _following(logs, number)
+        assert after is not None
+        logs[number] = replace(logs[number], next_base_offset=name)
+        logs[after] = replace(logs[after], base_offset=name)
+    bounds = [
+        replace(one, base_offset=log.base_offset, next_base_offset=log.next_base_offset)
+        for one, log in zip(facts.logs, logs, strict=True)
+    ]
+    facts, placement = _placed(replace(facts, logs=tuple(bounds)), sources)
+    return PlacedPartition(
+        tuple(logs), facts, placement, others, wrong, len(wrong) + len(right),
+        _new_logs(logs, facts, placement),
+    )  # fmt: skip
+
+
+def _lost_log(segment: Segment, others: OtherLogs) -> PlacedLog:
+    path, bounds = segment.path(".log"), (segment.base_offset, segment.next_base_offset)
+    is_other = path in others.paths
+    return PlacedLog(path, *bounds, is_other=is_other, is_gone=not is_other)
+
+
+def _error_of(path: str, files: Files) -> str:
+    """Return why a log can't be opened; empty if it can be."""
+    try:
+        files.open(path).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _source(log: PlacedLog, files: Files) -> LogSource:
+    def entries() -> Entries:
+        return Entries(*entries_beside(log.named, files))
+
+    return LogSource(
+        log.base_offset, log.next_base_offset, partial(files.open, log.path),
+        entries if log.is_indexed else lambda: NO_ENTRIES, is_missing=not log.is_read,
+    )  # fmt: skip
+
+
+# --- names
+
+
+def _following(logs: Sequence[PlacedLog], number: int) -> int | None:
+    """Return the number of the log whose name ends a log; None for the last one."""
+    later = range(number + 1, len(logs))
+    return next((one for one in later if not (logs[one].is_other or logs[one].is_gone)), None)
+
+
+def _rows_of(facts: Facts, number: int) -> range:
+    first, end = np.searchsorted(facts.rows["log"], np.array((number, number + 1), np.int32))
+    return range(int(first), int(end))
+
+
+def _begin_of(facts: Facts, logs: Sequence[PlacedLog], number: int) -> int:
+    """Return where a log begins, by its name and its first batch: the later one.
+
+    What compaction took away at its begin lies before that. The name alone is the limit of the log
+    before: a base offset may be wrong.
+    """
+    base, first = logs[number].base_offset, _first_of(facts, number)
+    return base if first is None else max(base, first)
+
+
+def _first_of(facts: Facts, number: int) -> int | None:
+    """Return the offset of a log's first batch; None if it is not at byte 0."""
+    own = _rows_of(facts, number)
+    is_known = bool(own) and not facts.rows["start"][own.start]
+    return int(facts.rows["first"][own.start]) if is_known else None
+
+
+def _right_names(logs: Sequence[PlacedLog], facts: Facts, files: Files) -> dict[int, int]:
+    """Return the right name of the log that follows, for each whose last batches contradict it.
+
+    They lie between that name and the first offset of the next log. They may have wrong base
+    offsets if the index of the next log was made under its name. So is a name wrong that is above
+    the first offset of the next log, if this is the one after the last batch.
+    """
+    found = dict[int, int]()
+    for number, log in enumerate(logs):
+        following, limit = _following(logs, number), log.next_base_offset
+        own = _rows_of(facts, number)
+        if following is None or limit is None or not own:
+            continue
+        row = facts.rows[own[-1]]
+        last, begin = int(row["last"]), _begin_of(facts, logs, following)
+        if row["end"] != facts.logs[number].size:
+            continue
+        first = _first_of(facts, following)
+        if first == last + 1 < limit:
+            found[number] = first
+        if not limit <= last < begin:
+            continue
+        if last == begin - 1 or not shows_name(logs[following].named, files):
+            found[number] = begin
+    return found
+
+
+# --- fates
+
+
+def _new_logs(logs: Sequence[PlacedLog], facts: Facts, placement: Placement) -> Int64s:
+    found, number = list[int](), 0
+    for row in placement.kept.tolist():
+        if placement.fates[row] in IN_PLACE:
+            number = max(number, int(facts.rows["log"][row]))
+        else:
+            first = int(placement.firsts[row])
+            while (end := logs[number].next_base_offset) is not None and end <= first:
+                number += 1
+        found.append(number)
+    return np.array(found, np.int64)
+
+
+class _Refused(NamedTuple):
+    """A batch with which no broker loads the log that is kept."""
+
+    row: int
+    log: int
+    position: int
+    first_offset: int
+
+
+def _placed(facts: Facts, sources: Sequence[LogSource]) -> tuple[Facts, Placement]:
+    """Return the fates of all batches: a broker loads a log of those that are kept."""
+
+    def opened(facts: Facts, needs: NeedsBatches) -> Facts:
+        return open_stretches(facts, needs, sources)
+
+    while True:
+        facts, placement = place_all(facts, opened)
+        refused = _refused(facts, placement, sources)
+        if not refused:
+            return facts, placement
+        inside = defaultdict[int, list[int]](list)
+        for one in refused:
+            if facts.rows["batches"][one.row] > 1:
+                inside[one.row].append(one.first_offset)
+        parts = tuple(Part(row, tuple(inside[row])) for row in sorted(inside))
+        facts = opened(facts, NeedsBatches(parts)) if parts else facts
+        rows = facts.rows.copy()
+        for one in refused:
+            is_it = (rows["log"] == one.log) & (rows["start"] == one.position)
+            rows["is_loadable"][is_it] = False
+        facts = replace(facts, rows=rows)
+
+
+def _refused(facts: Facts, placement: Placement, sources: Sequence[LogSource]) -> list[_Refused]:
+    """Return the kept batches of producers that lie outside of their open transactions."""
+    rows, found, transactions = facts.rows, list[_Refused](), OpenTransactions()
+    with ExitStack() as stack:
+        files = dict[int, ReadableParts]()
+        for row in placement.kept.tolist():
+            is_asked = rows["is_transactional"][row] or transactions.is_any_open
+            if not is_asked or rows["is_mended"][row]:
+                continue
+            number = int(rows["log"][row])
+            if number not in files:
+                stack.close()
+                file = ReadableParts(sources[number].open())
+                files = {number: stack.enter_context(closing(file))}
+            start, end = int(rows["start"][row]), int(rows["end"][row])
+            for table in BatchScan(files[number], start, end, deep=False).tables():
+                for one in table[transactions.refused(table)]:
+                    place = int(one["position"]), int(one["base_offset"])
+                    found.append(_Refused(row, number, *place))
+    return found
