@@ -116,8 +116,8 @@ def _refuse_unnamed(path: Path) -> None:
     """End where the content of a file in a directory tells what its name does not."""
     from segproof.commands import quoted_path
     from segproof.files import REAL_FILES
+    from segproof.inventory.loose import ASKED_MAX
     from segproof.reading.file_contents import content_of
-    from segproof.verifying.unnamed_files import ASKED_MAX
 
     for name in REAL_FILES.list_directory(os.fspath(path))[:ASKED_MAX]:
         content = content_of(os.path.join(path, name), REAL_FILES)

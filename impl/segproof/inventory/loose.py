@@ -21,6 +21,8 @@ LOST_AND_FOUND = "lost+found"
 """The folder at the root of a file system; only the superuser can list it."""
 _NUMBERED = re.compile(r"[0-9]{17}|[0-9]{20}", re.ASCII)
 """A name of RocketMQ's."""
+ASKED_MAX = 1000
+"""At most this many files of a folder are recognised by their content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,12 @@ Laws: RMQDISK-43.
 
 import json
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final
+
+from segproof.files import NOT_REGULAR, Files, status_of
 
 __all__ = [
     "BACKUP_SUFFIX",
@@ -58,6 +62,30 @@ _WORD = re.compile(rb"(?:true|false|null|NaN)\b")
 _SCALARS = (_TEXT, _NUMBER, _WORD)
 _KEYS = (_TEXT, _NUMBER, _NAME)
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
+WITHOUT = {
+    "topics.json": "without its topics: a producer or consumer of a topic finds no route, until the"
+    " topic is created again with the same number of queues",
+    "consumerOffset.json": "without consumer offsets: each group begins again where its"
+    " consumeFromWhere says, so that messages are consumed twice or passed over",
+    "lmqConsumerOffset.json": "without the consumer offsets of light queues: messages are consumed"
+    " twice or passed over",
+    "delayOffset.json": "without the offsets of delayed messages: each level begins again at its"
+    " oldest message, so that those in the log are delivered twice",
+    "subscriptionGroup.json": "without its subscription groups: their retry settings are gone, and"
+    " so are the groups, if autoCreateSubscriptionGroup is off",
+    "consumerFilter.json": "without its SQL filters: the bit maps of filters are made again as"
+    " consumers register",
+    "topicQueueMapping.json": "without the mapping of static topics: their logical queues lead"
+    " nowhere",
+    "consumerOrderInfo.json": "without the state of consumers in order: messages in flight are"
+    " delivered again",
+    "messageRequestMode.json": "without the request modes of its groups: they are pull again",
+    "timermetrics": "without the counts of pending timers, which are only shown",
+    "transactionMetrics": "without the counts of open transactions, which are only shown",
+}
+"""How a broker starts if it can read neither a file nor its backup."""
+WRITTEN_SUFFIX = ".tmp"
+TOO_LARGE = f"it has more than {CONFIG_BYTES_MAX} bytes"
 
 
 def config_files_in(names: list[str]) -> list[str]:
@@ -162,3 +190,77 @@ class _Reader:
             return False
         self._at += 1
         return True
+
+
+class ConfigState(Enum):
+    """What a file is."""
+
+    ABSENT = "absent"
+    EMPTY = "empty"
+    WHOLE = "whole"
+    BROKEN = "broken"
+    OTHER_KIND = "no regular file"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """One file of JSON in `config`, as it was found."""
+
+    path: str
+    state: ConfigState
+    fault: int = 0
+    """The byte at which it stops to be JSON, if it is broken."""
+    words: str = ""
+    """What is wrong with it; empty if nothing is."""
+    is_null: bool = False
+    """Whether it is whole and says nothing."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a broker reads it."""
+        return self.state is ConfigState.WHOLE
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file exists."""
+        return self.state is not ConfigState.ABSENT
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the file has bytes, and a broker can't read them."""
+        return self.state is ConfigState.BROKEN
+
+    @property
+    def ends_a_start(self) -> bool:
+        """Whether a broker's start fails if it reads this as the second of the two files."""
+        return self.state in (ConfigState.BROKEN, ConfigState.OTHER_KIND)
+
+
+def read_config_file(path: str, files: Files) -> ConfigFile:
+    """Return what a file is. Raises: OSError."""
+    status = status_of(files, path)
+    if status is None:
+        return ConfigFile(path, ConfigState.ABSENT)
+    if not status.is_regular:
+        return ConfigFile(path, ConfigState.OTHER_KIND, words=f"it is {NOT_REGULAR}")
+    if status.size_bytes > CONFIG_BYTES_MAX:
+        return ConfigFile(path, ConfigState.UNREAD, words=TOO_LARGE)
+    with closing(files.open(path)) as file:
+        data = file.pread(status.size_bytes, 0)
+    if not data:
+        return ConfigFile(path, ConfigState.EMPTY, words="it has 0 bytes")
+    fault = json_fault(data)
+    if fault is None:
+        return ConfigFile(path, ConfigState.WHOLE, is_null=is_null(data))
+    if not data.strip(b"\0"):
+        return ConfigFile(path, ConfigState.BROKEN, 0, f"all its {len(data)} bytes are zero")
+    words = f"it is cut: its JSON ends at byte {fault}, before the last bracket is closed"
+    if data[fault:].strip(b"\0"):
+        words = f"it is not JSON from byte {fault} on"
+    return ConfigFile(path, ConfigState.BROKEN, fault, words)
+
+
+def without(name: str) -> str:
+    """Return how a broker starts if it can read neither this file nor its backup."""
+    return WITHOUT.get(name, "without what this file says")

@@ -83,6 +83,10 @@ _LIKE_A_LOG = re.compile(
     r"|[0-9]{20}(?!\.(index|timeindex|txnindex|snapshot|checkpoint)).*",
     re.ASCII | re.DOTALL,
 )
+STATES = ("delete", "future", "stray")
+"""What the names of folders end with that a broker has put aside."""
+Key = tuple[str, int]
+"""A topic and the number of a partition."""
 
 
 class NameKind(Enum):
@@ -295,3 +299,14 @@ def segment_file(path: str) -> SegmentFile | None:
     if match is None or abs(int(match[1])) >= 1 << 63:
         return None
     return SegmentFile(path, int(match[1]), match[2])
+
+
+def key_of(name: str) -> Key | None:
+    """Return topic and number of a partition in use, as Kafka reads a folder's name."""
+    topic, _, number = name.rpartition("-")
+    if not topic or name.endswith(tuple(f"-{one}" for one in STATES)):
+        return None
+    try:
+        return topic, parse_int(number, 32)
+    except NumberFormatError:
+        return None

@@ -18,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
+from segproof.errors import NumberFormatError
 from segproof.files import Files, status_of
+from segproof.integers import parse_int
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
@@ -167,3 +169,12 @@ def _told_start(path: str, packed: str, files: Files) -> int | None:
             told = MESSAGE["physical_offset"].of(head)
             return told if 0 <= told <= LAST_START else None
     return None
+
+
+def is_loaded(name: str) -> bool:
+    """Return whether RocketMQ loads a file of this name: one that is a long to Java."""
+    try:
+        parse_int(name, 64)
+    except NumberFormatError:
+        return False
+    return True

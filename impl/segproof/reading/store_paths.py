@@ -249,3 +249,24 @@ def _below(
                 tell(full, f"it cannot be listed: {error.strerror or error}")
             continue
         yield from _below(full, inner, files, level + 1, seen, tell)
+
+
+def size_of(place: Place, files: Files) -> int:
+    """Return about how many bytes a check of a place will read."""
+    paths = [place.path]
+    if place.kind is PlaceKind.STORE:
+        folders = [posixpath.join(place.path, name) for name in ("index", "commitlog")]
+        paths = [one for folder in folders for one in _inside(folder, files)]
+    elif place.kind is PlaceKind.INDEX_FOLDER:
+        paths = _inside(place.path, files)
+    return sum(regular_size(path, files) for path in paths)
+
+
+def _inside(folder: str, files: Files) -> list[str]:
+    return [posixpath.join(folder, name) for name in names_of(folder, files)]
+
+
+def regular_size(path: str, files: Files) -> int:
+    """Return how many bytes a regular file has; 0 for what is none. Raises: never."""
+    status = status_of(files, path)
+    return status.size_bytes if status is not None and status.is_regular else 0

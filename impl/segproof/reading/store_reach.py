@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.files import Files
+from segproof.findings import time_text
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.queue_units import SPOKEN_FOR_OTHERS, units_in
+from segproof.reading.store_times import read_checkpoint
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
@@ -29,7 +31,7 @@ from segproof.rocketmq.consume_queue import (
     read_units,
 )
 from segproof.rocketmq.geometry import find_geometries, index_file_names
-from segproof.rocketmq.index_service import INDEX
+from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 from segproof.rocketmq.message import MESSAGE_MAGICS
 
@@ -45,6 +47,8 @@ FAR_OFFSETS_MAX = 1000
 MISSING_OFFSETS_MIN = 3
 """Fewer offsets beyond the last file of a log are wrong entries, and not missing files."""
 Int64Array = NDArray[np.int64]
+SILENT_MS_MAX = 366 * 86_400_000
+"""A checkpoint that is further ahead of log and queues is damaged, and tells of no lost message."""
 
 
 class Stretch(NamedTuple):
@@ -285,3 +289,22 @@ def _is_there(heads: Sequence[bytes], offset: int, size: int) -> bool:
             if found == size or (not size and 0 < found < INT32_MAX):
                 return True
     return False
+
+
+def later_messages(store: str, newest: int, files: Files) -> tuple[list[str], bool]:
+    """Return in words which messages are lost by the checkpoint of a store, if there are any; and
+    whether that is proved. Where the queues end with the log, the checkpoint may be wrong.
+    """
+    path = posixpath.join(store, CHECKPOINT)
+    stored = read_checkpoint(path, files)
+    time = max(stored.physic_msg_timestamp, stored.logics_msg_timestamp)
+    if not 0 <= newest < time:
+        return [], False
+    words = f"{path}: messages stored after {time_text(newest)}, up to {time_text(time)} as it says"
+    if has_queue_units(store, files):
+        if time - newest > SILENT_MS_MAX:
+            return [], False
+        words += ", are not in the log, and the queues end with the log: both lost their last"
+        words += " messages, or this checkpoint is damaged or of another store"
+        return [words], False
+    return [f"{words}: they are not in the log"], True

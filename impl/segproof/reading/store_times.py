@@ -12,10 +12,14 @@ Laws: RMQDISK-40.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from segproof.files import Files
+from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 
 Int64Array = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -30,6 +34,8 @@ LAST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 AROUND: Final = 3
 """So many messages on each side say what lies around a time: one of them may be wrong."""
+KNOWN_BYTES = 40
+"""What each release writes; with fewer bytes nothing is judged."""
 
 
 class Bounds(NamedTuple):
@@ -182,3 +188,13 @@ def _distances(one: Int64Array, other: Int64Array) -> Int64Array:
 def _middle(one: Int64Array, two: Int64Array, three: Int64Array) -> Int64Array:
     """Return the middle one of three, each."""
     return np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three))
+
+
+def read_checkpoint(path: str, files: Files) -> StoredCheckpoint:
+    """Return what the checkpoint says; zeros without one."""
+    nothing = StoredCheckpoint(0, 0, 0, 0, 0, 0)
+    try:
+        with closing(files.open(path)) as file:
+            return StoredCheckpoint.read_from(file) if file.size() >= KNOWN_BYTES else nothing
+    except OSError:
+        return nothing

@@ -19,12 +19,12 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files
+from segproof.reading.log_kinship import Kin, Kinship
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.rocketmq.message import dispatch_request_of
-from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 
 LOG_FILES_MAX = 8
 """At most this many files of the log are read, from the first to the last."""

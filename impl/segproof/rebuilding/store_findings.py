@@ -10,12 +10,12 @@ from segproof.files import NOT_REGULAR, Files
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_files_inside import is_loaded
 from segproof.reading.log_names import with_right_names
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rebuilding.partition_files import IN_THE_WAY
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import INDEX
-from segproof.verifying.rocketmq.store_checks import is_loaded
 from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.wording.reporting import Reporter, Wanted
 from segproof.wording.rules import with_paths

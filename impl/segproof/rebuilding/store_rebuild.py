@@ -28,10 +28,11 @@ from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import INDEX_HEADER
 from segproof.processes import Meter, Progress
+from segproof.reading.commit_log_damage import DamageMap
 from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
+from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind, size_of
 from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
 from segproof.reading.unfinished import MARKER, unfinished_store
@@ -71,8 +72,7 @@ from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
-from segproof.verifying.rocketmq.commit_log_damage import DamageMap
-from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.wording.reporting import Wanted
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]

@@ -38,6 +38,7 @@ from segproof.reading.file_names import (
     PartitionName,
     is_like_a_log,
     is_of_salvage,
+    key_of,
     read_file_name,
     read_partition_name,
 )
@@ -66,7 +67,6 @@ from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
 from segproof.verifying.directory_checks import InventoryCheck
 from segproof.verifying.inner_folders import LACKING
-from segproof.verifying.log_directories import key_of
 from segproof.verifying.loose_files import stray_words
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.wording.reporting import Reporter, Wanted

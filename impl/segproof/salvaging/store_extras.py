@@ -21,14 +21,21 @@ from typing import Final
 
 from segproof.counts import plural, verb
 from segproof.files import NOT_REGULAR, File, ReadOnlyFile, SharedFiles
-from segproof.inventory.loose import LOST_AND_FOUND
+from segproof.inventory.loose import ASKED_MAX, LOST_AND_FOUND
 from segproof.reading.batch_queues import (
     BATCH_QUEUES,
     BatchTopics,
     batch_files,
     batch_topics,
 )
-from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
+from segproof.reading.config_file import (
+    BACKUP_SUFFIX,
+    CONFIG,
+    ConfigFile,
+    config_files_in,
+    read_config_file,
+    without,
+)
 from segproof.reading.file_contents import content_of, is_from_fsck
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import is_rocksdb
@@ -36,14 +43,12 @@ from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import TimerState, damaged_files, read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
+from segproof.reading.unread_parts import LOCK, UNREAD_NAMES, why_unread
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.salvaging.batch_queue_units import LedUnits, led_units
-from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
-from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
-from segproof.verifying.unnamed_files import ASKED_MAX
 
 __all__ = ["Extras"]
 

@@ -21,6 +21,7 @@ from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
+from segproof.reading.commit_log_damage import FILES_BEYOND
 from segproof.reading.copied_files import copied_files, count_messages, without
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
@@ -30,7 +31,7 @@ from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
-from segproof.reading.store_reach import ends_of
+from segproof.reading.store_reach import ends_of, later_messages
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
 from segproof.reading.unknown_files import unknown_files
@@ -67,15 +68,12 @@ from segproof.stretches.rocketmq.candidates import filler_rows
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.rocketmq.log_files import list_log
-from segproof.verifying.rocketmq.lost_end import later_messages
 from segproof.wording.reporting import Reporter, Wanted
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
 PAGE_BYTES: Final = 4096
 """A broker's mappedFileSizeCommitLog is a multiple of this, unless somebody chose an odd one."""
-FILES_BEHIND_MAX: Final = 1024
-"""So many files behind the last one of the log may be missing, by the queues."""
 
 
 def salvage_store(
@@ -451,7 +449,7 @@ class _Salvage:
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""
         last, size = self._log.log_files[-1], self._log.mapped_file_size
-        files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEHIND_MAX + 1]
+        files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEYOND + 1]
         ends = pairwise([last.start + last.size_bytes, *files])
         behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
         if not self.told.bytes_read:  # no file tells how long the files of this log are

@@ -15,15 +15,16 @@ from dataclasses import dataclass, replace
 
 from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural
-from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.integers import parse_int
 from segproof.inventory.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
 from segproof.reading.file_names import (
     BROKER_FILE,
     REMOTE_INDEX_CACHE,
+    STATES,
+    Key,
+    key_of,
     read_partition_name,
     starts_with_folder,
 )
@@ -95,8 +96,6 @@ HINT_OF_DELETED = writes(
 HINT_OF_ODD_NAME = reads(
     "find out what put it there, and keep what is not the broker's outside of its log directories"
 )
-STATES = ("delete", "future", "stray")
-"""What the names of folders end with that a broker has put aside."""
 ASIDE = STATES
 """Those whose folders are compared with the partition in use."""
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
@@ -111,8 +110,6 @@ LOGS_NAMED = 20
 """A hint has commands for at most this many logs."""
 LEVELS_MAX = 16
 """Levels of folders that are searched for partitions."""
-Key = tuple[str, int]
-"""A topic and the number of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +206,6 @@ def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterat
 def _identity(path: str, status: FileStatus | None) -> object:
     """Return what tells a directory from others; the path where the system has nothing else."""
     return status.identity if status is not None and status.identity[1] > 0 else path
-
-
-def key_of(name: str) -> Key | None:
-    """Return topic and number of a partition in use, as Kafka reads a folder's name."""
-    topic, _, number = name.rpartition("-")
-    if not topic or name.endswith(tuple(f"-{one}" for one in STATES)):
-        return None
-    try:
-        return topic, parse_int(number, 32)
-    except NumberFormatError:
-        return None
 
 
 def report_across(

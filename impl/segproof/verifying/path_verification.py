@@ -27,13 +27,14 @@ from segproof.reading.store_paths import (
     config_place_of,
     find_places,
     has_partition,
+    size_of,
 )
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.rocketmq.layout_checks import report_unread_place
-from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.verifying.rocketmq.stores_twice import (
     KnownStores,
     StorePlace,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from segproof.commands import quoted_path
 from segproof.files import Files, status_of
 from segproof.hints import Hint, writes
-from segproof.inventory.loose import LOST_AND_FOUND, is_log_folder, is_named_by_its_owner
+from segproof.inventory.loose import ASKED_MAX, LOST_AND_FOUND, is_log_folder, is_named_by_its_owner
 from segproof.reading.file_contents import Content, content_of, is_from_fsck
 from segproof.reading.new_places import own_place
 from segproof.reading.store_paths import OF_NO_STORE
@@ -21,8 +21,6 @@ from segproof.verifying.found_places import FoundPlaces
 from segproof.verifying.unread_files import KAFKA, ROCKETMQ, not_looked_into
 from segproof.wording.reporting import PathReporter, Reporter
 
-ASKED_MAX = 1000
-"""At most this many files of a folder are recognised by their content."""
 MORE = f"only the first {ASKED_MAX} files here that are told by their content were named"
 
 

@@ -20,6 +20,7 @@ from segproof.kafka import Record, write_batch
 from segproof.reading import file_names
 from segproof.reading.file_names import OFFSET_CHECKPOINTS, NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
+from segproof.reading.unread_parts import UNREAD_NAMES
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying.rocketmq import unread_parts
@@ -163,7 +164,7 @@ def test_a_small_file_of_a_remote_segment_is_read_beside_the_log(tmp_path: Path)
         assert any(one.path == str(path) and one.is_defect for one in found)
 
 
-STORE_NAMES = {*PARTS, *unread_parts.KNOWN_NAMES, *unread_parts.UNREAD_NAMES}
+STORE_NAMES = {*PARTS, *unread_parts.KNOWN_NAMES, *UNREAD_NAMES}
 
 
 @pytest.mark.checks("RMQDISK-41")

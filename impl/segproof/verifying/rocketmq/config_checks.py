@@ -10,20 +10,20 @@ Not covered: what the files say; files above CONFIG_BYTES_MAX, which are told; R
 """
 
 import posixpath
-from contextlib import closing, suppress
-from dataclasses import dataclass
-from enum import Enum
+from contextlib import suppress
 
-from segproof.files import NOT_REGULAR, Files, status_of
+from segproof.files import NOT_REGULAR, Files
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.config_file import (
     BACKUP_SUFFIX,
     CONFIG,
-    CONFIG_BYTES_MAX,
+    WRITTEN_SUFFIX,
+    ConfigFile,
+    ConfigState,
     config_files_in,
-    is_null,
-    json_fault,
+    read_config_file,
+    without,
 )
 from segproof.reading.folder_names import has_folder
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
@@ -53,101 +53,8 @@ KEEP_OTHER = writes(
     "copy both files away before a broker starts, and read the text of the whole one in an editor:"
     " a broker goes on with it, whatever it says"
 )
-WITHOUT = {
-    "topics.json": "without its topics: a producer or consumer of a topic finds no route, until the"
-    " topic is created again with the same number of queues",
-    "consumerOffset.json": "without consumer offsets: each group begins again where its"
-    " consumeFromWhere says, so that messages are consumed twice or passed over",
-    "lmqConsumerOffset.json": "without the consumer offsets of light queues: messages are consumed"
-    " twice or passed over",
-    "delayOffset.json": "without the offsets of delayed messages: each level begins again at its"
-    " oldest message, so that those in the log are delivered twice",
-    "subscriptionGroup.json": "without its subscription groups: their retry settings are gone, and"
-    " so are the groups, if autoCreateSubscriptionGroup is off",
-    "consumerFilter.json": "without its SQL filters: the bit maps of filters are made again as"
-    " consumers register",
-    "topicQueueMapping.json": "without the mapping of static topics: their logical queues lead"
-    " nowhere",
-    "consumerOrderInfo.json": "without the state of consumers in order: messages in flight are"
-    " delivered again",
-    "messageRequestMode.json": "without the request modes of its groups: they are pull again",
-    "timermetrics": "without the counts of pending timers, which are only shown",
-    "transactionMetrics": "without the counts of open transactions, which are only shown",
-}
-"""How a broker starts if it can read neither a file nor its backup."""
-WRITTEN_SUFFIX = ".tmp"
-TOO_LARGE = f"it has more than {CONFIG_BYTES_MAX} bytes"
 COUNTS_ONLY = frozenset({"timermetrics", "transactionMetrics", "consumerFilter.json"})
 """Files that a broker makes again by itself."""
-
-
-class _State(Enum):
-    """What a file is."""
-
-    ABSENT = "absent"
-    EMPTY = "empty"
-    WHOLE = "whole"
-    BROKEN = "broken"
-    OTHER_KIND = "no regular file"
-    UNREAD = "unread"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
-    """One file of JSON in `config`, as it was found."""
-
-    path: str
-    state: _State
-    fault: int = 0
-    """The byte at which it stops to be JSON, if it is broken."""
-    words: str = ""
-    """What is wrong with it; empty if nothing is."""
-    is_null: bool = False
-    """Whether it is whole and says nothing."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether a broker reads it."""
-        return self.state is _State.WHOLE
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the file exists."""
-        return self.state is not _State.ABSENT
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the file has bytes, and a broker can't read them."""
-        return self.state is _State.BROKEN
-
-    @property
-    def ends_a_start(self) -> bool:
-        """Whether a broker's start fails if it reads this as the second of the two files."""
-        return self.state in (_State.BROKEN, _State.OTHER_KIND)
-
-
-def read_config_file(path: str, files: Files) -> ConfigFile:
-    """Return what a file is. Raises: OSError."""
-    status = status_of(files, path)
-    if status is None:
-        return ConfigFile(path, _State.ABSENT)
-    if not status.is_regular:
-        return ConfigFile(path, _State.OTHER_KIND, words=f"it is {NOT_REGULAR}")
-    if status.size_bytes > CONFIG_BYTES_MAX:
-        return ConfigFile(path, _State.UNREAD, words=TOO_LARGE)
-    with closing(files.open(path)) as file:
-        data = file.pread(status.size_bytes, 0)
-    if not data:
-        return ConfigFile(path, _State.EMPTY, words="it has 0 bytes")
-    fault = json_fault(data)
-    if fault is None:
-        return ConfigFile(path, _State.WHOLE, is_null=is_null(data))
-    if not data.strip(b"\0"):
-        return ConfigFile(path, _State.BROKEN, 0, f"all its {len(data)} bytes are zero")
-    words = f"it is cut: its JSON ends at byte {fault}, before the last bracket is closed"
-    if data[fault:].strip(b"\0"):
-        words = f"it is not JSON from byte {fault} on"
-    return ConfigFile(path, _State.BROKEN, fault, words)
 
 
 def check_config_file(path: str, files: Files, reporter: Reporter) -> None:
@@ -160,12 +67,12 @@ def check_config_file(path: str, files: Files, reporter: Reporter) -> None:
     except OSError as error:
         reporter.at(path).failed(error)
         return
-    sibling = ConfigFile(beside, _State.UNREAD, words="it can't be read")
+    sibling = ConfigFile(beside, ConfigState.UNREAD, words="it can't be read")
     with suppress(OSError):
         sibling = read_config_file(beside, files)
-    if own.state is _State.UNREAD:
+    if own.state is ConfigState.UNREAD:
         not_looked_into(reporter.at(path), own.words, ROCKETMQ, is_all=True)
-    elif own.state is _State.OTHER_KIND:
+    elif own.state is ConfigState.OTHER_KIND:
         reporter.at(path).of_wrong_kind(NOT_REGULAR, hint=OTHER_KIND)
     elif own.is_whole:
         if own.is_null:
@@ -205,11 +112,6 @@ def _from_written(written: str) -> Hint:
     )
 
 
-def without(name: str) -> str:
-    """Return how a broker starts if it can read neither this file nor its backup."""
-    return WITHOUT.get(name, "without what this file says")
-
-
 def check_config(store: str, files: Files, reporter: Reporter) -> None:
     """Judge the files of JSON in `config`."""
     folder = posixpath.join(store, CONFIG)
@@ -228,9 +130,9 @@ def check_config(store: str, files: Files, reporter: Reporter) -> None:
                 pair.append(read_config_file(one, files))
             except OSError as error:
                 reporter.at(one).failed(error)
-                pair.append(ConfigFile(one, _State.UNREAD))
+                pair.append(ConfigFile(one, ConfigState.UNREAD))
                 continue
-            if pair[-1].state is _State.UNREAD:
+            if pair[-1].state is ConfigState.UNREAD:
                 not_looked_into(reporter.at(one, shown_by=store), pair[-1].words, ROCKETMQ)
         _judge(name, pair[0], pair[1], _whole_beside(path, files), reporter)
 
@@ -247,9 +149,9 @@ def _judge(
     name: str, own: ConfigFile, backup: ConfigFile, written: str, reporter: Reporter
 ) -> None:
     """Report what a broker makes of a file and its backup."""
-    if _State.UNREAD in (own.state, backup.state):
+    if ConfigState.UNREAD in (own.state, backup.state):
         return
-    if _State.OTHER_KIND in (own.state, backup.state):
+    if ConfigState.OTHER_KIND in (own.state, backup.state):
         _report_other_kind(name, own, backup, reporter)
         return
     bak = posixpath.basename(backup.path)
@@ -307,7 +209,7 @@ def _judge(
 def _report_other_kind(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -> None:
     """Report a folder, a pipe or a socket under the name of a file or of its backup."""
     bak = posixpath.basename(backup.path)
-    if own.state is _State.OTHER_KIND:
+    if own.state is ConfigState.OTHER_KIND:
         words = f"a broker starts {without(name)}, and {CANNOT_WRITE}"
         if backup.is_whole:
             words = f"a broker reads {bak} in its place, with the state before the last write, and"
@@ -317,7 +219,7 @@ def _report_other_kind(name: str, own: ConfigFile, backup: ConfigFile, reporter:
                 f"a broker reads {bak} in its place, which it can't read either: its start fails"
             )
         reporter.at(own.path).of_wrong_kind(NOT_REGULAR, words, OTHER_KIND)
-    if backup.state is _State.OTHER_KIND:
+    if backup.state is ConfigState.OTHER_KIND:
         words = f"a broker that reads {name} does not need it; but {CANNOT_WRITE}"
         if not own.is_whole:
             words = f"a broker reads it in the place of {name}, and its start fails"

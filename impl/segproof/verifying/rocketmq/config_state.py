@@ -21,7 +21,13 @@ from segproof.files import Files, first_byte_of, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, BATCH_TYPE, queues_with_files
-from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
+from segproof.reading.config_file import (
+    BACKUP_SUFFIX,
+    CONFIG,
+    WRITTEN_SUFFIX,
+    read_config_file,
+    without,
+)
 from segproof.reading.config_offsets import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
@@ -35,7 +41,6 @@ from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.timer_state import read_timer_state
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
-from segproof.verifying.rocketmq.config_checks import WRITTEN_SUFFIX, read_config_file, without
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
 

@@ -24,13 +24,14 @@ from segproof.reading.log_file_shares import share_of
 from segproof.reading.log_files_inside import (
     LogFileInside,
     files_that_lack,
+    is_loaded,
     length_of_files,
     log_files_inside,
 )
 from segproof.reading.new_places import own_place
 from segproof.reading.packed_log_files import UNPACKED_SUFFIXES, with_one_unpacked
 from segproof.rocketmq.commit_log import LogFile, log_file_name
-from segproof.verifying.rocketmq.store_checks import is_loaded, report_stray, words_of_stray
+from segproof.verifying.rocketmq.store_checks import report_stray, words_of_stray
 from segproof.wording.reporting import Reporter
 
 NAMED_MAX = 3

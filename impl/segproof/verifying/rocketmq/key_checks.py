@@ -24,6 +24,7 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.hints import reads, writes
 from segproof.reading.index_times import EntriesInOrder, IndexEntries, Rows, told_together
+from segproof.reading.log_kinship import Kin, Kinship
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.reading.rows import Bools, Int64Array
 from segproof.reading.store_times import Bounds
@@ -32,7 +33,6 @@ from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
-from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
     LogBlock,
     LogRecords,

@@ -23,6 +23,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
+from segproof.reading.commit_log_damage import Damage, DamageMap
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces
@@ -41,12 +42,7 @@ from segproof.rocketmq.message import (
     lacks_body,
 )
 from segproof.stretches.rocketmq.candidates import is_filler
-from segproof.verifying.rocketmq.commit_log_damage import (
-    Damage,
-    DamageMap,
-    Recovery,
-    rest_words,
-)
+from segproof.verifying.rocketmq.commit_log_damage import Recovery, rest_words
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import COPY_LOG, declare
 

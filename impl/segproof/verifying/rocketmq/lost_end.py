@@ -18,19 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural, verb
-from segproof.files import Files
 from segproof.findings import Severity, time_text
 from segproof.hints import writes
 from segproof.reading.store_reach import (
     FAR_OFFSETS_MAX,
     MISSING_OFFSETS_MIN,
     Reach,
-    has_queue_units,
 )
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
-from segproof.rocketmq.index_service import CHECKPOINT
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
-from segproof.verifying.rocketmq.store_checks import read_checkpoint
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
 
@@ -53,10 +49,6 @@ declare("index-service", Severity.WARNING,
     " flushDiskType=ASYNC_FLUSH had not written yet: then a replica alone has them. If they are"
     " gone for good, `segproof salvage STORE --out DIR2` makes a store of those that are here"),
     "RMQDISK-53")  # fmt: skip
-
-
-SILENT_MS_MAX = 366 * 86_400_000
-"""A checkpoint that is further ahead of log and queues is damaged, and tells of no lost message."""
 
 
 @dataclass(slots=True)
@@ -155,22 +147,3 @@ def report_later_checkpoint(
                 severity=None if has_queues else Severity.ERROR,
             )
             return
-
-
-def later_messages(store: str, newest: int, files: Files) -> tuple[list[str], bool]:
-    """Return in words which messages are lost by the checkpoint of a store, if there are any; and
-    whether that is proved. Where the queues end with the log, the checkpoint may be wrong.
-    """
-    path = posixpath.join(store, CHECKPOINT)
-    stored = read_checkpoint(path, files)
-    time = max(stored.physic_msg_timestamp, stored.logics_msg_timestamp)
-    if not 0 <= newest < time:
-        return [], False
-    words = f"{path}: messages stored after {time_text(newest)}, up to {time_text(time)} as it says"
-    if has_queue_units(store, files):
-        if time - newest > SILENT_MS_MAX:
-            return [], False
-        words += ", are not in the log, and the queues end with the log: both lost their last"
-        words += " messages, or this checkpoint is damaged or of another store"
-        return [words], False
-    return [f"{words}: they are not in the log"], True

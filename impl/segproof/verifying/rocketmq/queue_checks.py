@@ -28,10 +28,10 @@ from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.reading.rows import Int64Array
 from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS, is_queue_name, queue_number
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
-from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
     EMPTY_FILE,
     LogBlock,

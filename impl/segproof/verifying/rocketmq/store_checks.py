@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from segproof.commands import quoted_path
 from segproof.counts import plural, verb
-from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, removes
-from segproof.integers import parse_int
-from segproof.reading.log_files_inside import log_files_inside
+from segproof.reading.log_files_inside import is_loaded, log_files_inside
+from segproof.reading.store_times import KNOWN_BYTES
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
@@ -67,8 +66,6 @@ declare("index-service", Severity.ERROR,
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 GUESSED = re.compile(rb"[0-9]{1,10} slots and [0-9]{1,10} entries")
 GUESS_BYTES = 64
-KNOWN_BYTES = 40
-"""What each release writes; with fewer bytes nothing is judged."""
 
 
 NO_BROKER = "no broker starts with it"
@@ -208,15 +205,6 @@ def is_time_name(name: str) -> bool:
     hour, minute, second = int(name[8:10]), int(name[10:12]), int(name[12:14])
     is_day = 1 <= month <= 12 and 1 <= day <= DAYS[month - 1]
     return is_day and hour < 24 and minute < 60 and second < 61
-
-
-def is_loaded(name: str) -> bool:
-    """Return whether RocketMQ loads a file of this name: one that is a long to Java."""
-    try:
-        parse_int(name, 64)
-    except NumberFormatError:
-        return False
-    return True
 
 
 def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str]:
@@ -449,13 +437,3 @@ def check_abort(
         " says, and indexes again from where it recovers",
         actual=status.size_bytes,
     )
-
-
-def read_checkpoint(path: str, files: Files) -> StoredCheckpoint:
-    """Return what the checkpoint says; zeros without one."""
-    nothing = StoredCheckpoint(0, 0, 0, 0, 0, 0)
-    try:
-        with closing(files.open(path)) as file:
-            return StoredCheckpoint.read_from(file) if file.size() >= KNOWN_BYTES else nothing
-    except OSError:
-        return nothing

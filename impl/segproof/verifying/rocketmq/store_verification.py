@@ -10,12 +10,15 @@ from segproof.integers import INT64_MAX
 from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_kinship import Kin, Kinship
 from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_layouts import is_rocksdb
-from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
+from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind, regular_size
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
+from segproof.reading.store_times import read_checkpoint
 from segproof.reading.timer_log import TIMER_LOG
+from segproof.reading.unread_parts import ROCKSDB_STORE
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
@@ -30,7 +33,7 @@ from segproof.verifying.rocketmq.layout_checks import (
     report_unread_place,
 )
 from segproof.verifying.rocketmq.log_files import judged_by_contents, list_log
-from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_kinship
+from segproof.verifying.rocketmq.log_kinship import Ends, report_kinship
 from segproof.verifying.rocketmq.log_records import (
     LogRecords,
     RecordsCheck,
@@ -55,7 +58,6 @@ from segproof.verifying.rocketmq.store_checks import (
     is_folder,
     is_time_name,
     look_inside,
-    read_checkpoint,
     report_no_checkpoint,
     report_stray,
     words_of_stray,
@@ -65,7 +67,6 @@ from segproof.verifying.rocketmq.times_alone import TimesAlone
 from segproof.verifying.rocketmq.unknown_log_files import UnknownFiles, report_unknown_files
 from segproof.verifying.rocketmq.unread_parts import (
     KNOWN_NAMES,
-    ROCKSDB_STORE,
     has_queues_in_rocksdb,
     report_file_of_other_row,
     report_unread_parts,
@@ -110,26 +111,6 @@ def check_place(
         yield from _single(place, wanted, files, count, told, around)
 
 
-def size_of(place: Place, files: Files) -> int:
-    """Return about how many bytes `check_place` will read."""
-    paths = [place.path]
-    if place.kind is PlaceKind.STORE:
-        folders = [posixpath.join(place.path, name) for name in ("index", "commitlog")]
-        paths = [one for folder in folders for one in _inside(folder, files)]
-    elif place.kind is PlaceKind.INDEX_FOLDER:
-        paths = _inside(place.path, files)
-    return sum(_size(path, files) for path in paths)
-
-
-def _inside(folder: str, files: Files) -> list[str]:
-    return [posixpath.join(folder, name) for name in names_of(folder, files)]
-
-
-def _size(path: str, files: Files) -> int:
-    status = status_of(files, path)
-    return status.size_bytes if status is not None and status.is_regular else 0
-
-
 def _single(
     place: Place, wanted: Wanted, files: Files, advance: Advance, checked: Checked,
     around: Surroundings | None,
@@ -162,7 +143,7 @@ def _single(
     elif place.kind is PlaceKind.QUEUE_FILE:
         check_queue_file(path, files, reporter)
     else:
-        size = _size(path, files)
+        size = regular_size(path, files)
         one = LogFile(int(posixpath.basename(path)), path, size)
         log = CommitLog(posixpath.dirname(posixpath.dirname(path)) or ".", size, (one,), files)
         records = LogRecords(path, files, reporter, log)
@@ -175,7 +156,7 @@ def _single(
         checked.batches_behind_damage = records.sound_behind
     if is_of_row or place.kind is PlaceKind.INDEX_FILE:
         note_layout_around(path, files, reporter, around)
-    advance(_size(path, files))
+    advance(regular_size(path, files))
     yield from reporter.finish()
 
 
@@ -199,7 +180,7 @@ def _index_folder(
             continue
         summary, more = check_index_file(path, answer, wanted, files)
         found += more
-        advance(_size(path, files))
+        advance(regular_size(path, files))
         if summary is not None:
             summaries.append(summary)
     check_order(summaries, reporter)

@@ -7,9 +7,7 @@ Laws: DISK-1, RMQDISK-41.
 """
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from typing import Final
 
 from segproof.files import NOT_REGULAR, Files, status_of
@@ -29,8 +27,8 @@ from segproof.reading.store_paths import (
     is_store_folder,
 )
 from segproof.reading.timer_log import TIMER_LOG
-from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
+from segproof.reading.unread_parts import LOCK, UNKNOWN, is_lock, why_unread
 from segproof.reading.unread_places import LOST_BEGINNING, OTHER_ROWS, ROW_LEVELS
 from segproof.verifying.unnamed_files import (
     report_by_content,
@@ -41,43 +39,10 @@ from segproof.wording.reporting import Reporter
 
 KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG, GUESS_FILE)
 """What of a store is looked at."""
-LOCK: Final = "lock"
-LOCK_WORDS: Final = (b"", b"lock")
-"""What the lock file of a store holds."""
-ROCKSDB_STORE: Final = "rocksdbstore"
-"""The database of message keys, timers and transactions, from 5.4.0 on."""
-UNREAD_NAMES: Final = {
-    LOCK: "a broker's lock file holds the word lock, and this one does not",
-    "timerwheel": "of its slots only the ends in the timer log are judged",
-    "consumequeue_ext": OTHER_ROWS["consumequeue_ext"],
-    "batchconsumequeue": OTHER_ROWS["batchconsumequeue"],
-    "consumequeue_r": "queues that are kept in RocksDB are not judged",
-    "consumequeue_rocksdb": "queues that are kept in RocksDB are not judged",
-    ROCKSDB_STORE: "message keys, timers and transactions that are kept in RocksDB are not judged",
-    "compaction": OTHER_ROWS["compaction"],
-    "transaction": "the state table of transactions of old releases is not judged",
-    "epochFileCheckpoint": "the epochs of masters are not judged",
-    "brokerIdentity": "the identity of the broker for its controller is not judged",
-    "config/timercheck": "of its numbers only the end of the timer log is judged",
-    "config/broker.properties": "the configuration of the broker is not judged",
-}
-"""What a broker keeps in its store and no check reads, with the reason."""
 FILES: Final = frozenset(
     {LOCK, "timerwheel", "epochFileCheckpoint", "brokerIdentity", "config/broker.properties"}
 )
 """Those of them that are files; `timercheck` is reported by the checks of timers."""
-_PATTERNS: Final = (
-    (WHEEL_SNAPSHOT, "a saved state of the timer wheel, which is not judged"),
-    (
-        re.compile(r"config/.*\.broken"),
-        "a salvage kept it under this name, since no broker can read it",
-    ),
-    (
-        re.compile(r"config/.*\.tmp"),
-        "a broker writes the newest state to it before it takes the name of its file",
-    ),
-    (re.compile(r"dledger-.*"), "the log of a DLedger member, which is not judged"),
-)
 OF_TIMERS: Final = "it is compared with the timer log when its store is verified"
 ALONE: Final = {
     "abort": "it is there while a broker runs, or after one died, and is judged with its store",
@@ -86,9 +51,7 @@ ALONE: Final = {
     GUESS_FILE: "it says that numbers of the index are a guess, and is judged with its store",
 }
 """Files of a store that are read only with the whole store, with the reason."""
-UNKNOWN: Final = "segproof does not know what it is"
 OUTSIDE: Final = "a file of a commit log outside of the folder commitlog, where no broker reads it"
-ROCKSDB: Final = "a database of RocksDB, which is not read"
 
 
 def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
@@ -154,7 +117,7 @@ def report_file_of_store(path: str, files: Files, reporter: Reporter) -> bool:
     if posixpath.basename(folder) == CONFIG:
         folder, name = posixpath.dirname(folder), f"{CONFIG}/{name}"
     reason = ALONE.get(name) or why_unread(name, path, files)
-    if name == LOCK and _is_lock(path, files):
+    if name == LOCK and is_lock(path, files):
         reason = "it is a broker's lock file"
     if reason == UNKNOWN or not is_store_folder(folder, files):
         return False
@@ -176,7 +139,7 @@ def _unread_names(store: str, files: Files) -> Iterator[str]:
         is_queues = name == "consumequeue" and is_rocksdb(path, files)
         is_told = name in KNOWN_NAMES or name in VERBS  # these marks have a law of their own
         is_told |= is_kafkas and _is_read_as_kafkas(name, path, files)
-        if is_queues or not (is_told or (name == LOCK and _is_lock(path, files))):
+        if is_queues or not (is_told or (name == LOCK and is_lock(path, files))):
             yield name
     inside = names_of(posixpath.join(store, CONFIG), files)
     read = config_files_in(inside)
@@ -189,24 +152,3 @@ def _is_read_as_kafkas(name: str, path: str, files: Files) -> bool:
     """Return whether the checks of Kafka read, or report, what is beside partitions."""
     is_named = is_known_in_data_directory(name) or read_partition_name(name) is not None
     return is_named or holds_segments(path, files)
-
-
-def why_unread(name: str, path: str, files: Files) -> str:
-    """Return why no check reads something in a store; `name` is that below the store."""
-    if is_rocksdb(path, files):
-        of_queues = UNREAD_NAMES["consumequeue_rocksdb"] if name == "consumequeue" else ROCKSDB
-        reason = UNREAD_NAMES.get(name, of_queues)
-        lacks = " and ".join(rocksdb_lacks(path, files))
-        return f"{reason}; it lacks {lacks}, and no broker opens it so" if lacks else reason
-    if name in UNREAD_NAMES:
-        return UNREAD_NAMES[name]
-    return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), UNKNOWN)
-
-
-def _is_lock(path: str, files: Files) -> bool:
-    """Return whether a file holds what a broker writes into its lock file."""
-    try:
-        with closing(files.open(path)) as file:
-            return file.pread(len(LOCK_WORDS[-1]) + 1, 0) in LOCK_WORDS
-    except OSError:
-        return False
