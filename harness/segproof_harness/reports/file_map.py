@@ -18,7 +18,8 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
 from segproof.kafka.segment_names import named_base_offset, offset_of_name
 from segproof.reading.log_damage import LogDamage, summed_up
-from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.offset_entries import entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset

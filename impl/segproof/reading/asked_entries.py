@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from segproof.files import ReadOnlyFile
-from segproof.reading.framing import batch_at
-from segproof.reading.log_pieces import Entries
-from segproof.reading.pieces import Piece
+from segproof.stretches.kafka.facts import Entries
+from segproof.stretches.kafka.single_batch import OneBatch, batch_at
 
 ASKED_MAX = 64
 """An index of more entries is asked for every second one, or third, and so on."""
@@ -21,15 +20,13 @@ class Asked(NamedTuple):
 
     offset: int
     position: int
-    batch: Piece | None
+    batch: OneBatch | None
     """None if no sound batch begins at the position."""
 
     @property
     def is_right(self) -> bool:
         """Whether the batch holds the offset."""
-        return self.batch is not None and self.batch.first_offset <= self.offset <= (
-            self.batch.last_offset
-        )
+        return self.batch is not None and self.batch.has(self.offset)
 
 
 def sample_of(entries: Entries) -> Entries:

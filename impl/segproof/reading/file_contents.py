@@ -31,16 +31,15 @@ from segproof.kafka.producer_snapshot import read_snapshot
 from segproof.kafka.segment_names import segment_file_name
 from segproof.layouts.rocketmq import CHECKPOINT
 from segproof.reading.config_offsets import NAME_MAX
-from segproof.reading.framing import batch_at
 from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
 from segproof.reading.log_pieces import sound_pieces
 from segproof.reading.node_ids import NO_NODE, Broker, broker_in
-from segproof.reading.pieces import Piece, PieceKind
 from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.stretches.kafka.mending import BATCH_BYTES_MAX
+from segproof.stretches.kafka.single_batch import OneBatch, batch_at
 from segproof.stretches.rocketmq.candidates import whole_messages
 
 HEAD_BYTES = 1 << 20
@@ -132,25 +131,26 @@ def _log(file: ReadOnlyFile) -> Content | None:
     first = _first_batch(file)
     if first is None:
         return None
-    if first.kind is not PieceKind.SOUND:
+    if not first.is_loadable:
         words = "a snapshot of a cluster's metadata, or a log that no broker loads"
-        return Content(words, segment_file_name(first.first_offset, ".log"), is_log=True)
+        return Content(words, segment_file_name(first.first, ".log"), is_log=True)
     at = f" at byte {first.start}" if first.start else ""
     words = (
-        f"a log of Kafka; its first sound batch{at} has the offsets {first.first_offset} to"
-        f" {first.last_offset}, of {time_text(first.max_timestamp)}, and no log says its topic"
+        f"a log of Kafka; its first sound batch{at} has the offsets {first.first} to"
+        f" {first.last}, of {time_text(first.max_time)}, and no log says its topic"
     )
-    return Content(words, segment_file_name(first.first_offset, ".log"), is_log=True)
+    return Content(words, segment_file_name(first.first, ".log"), is_log=True)
 
 
-def _first_batch(file: ReadOnlyFile) -> Piece | None:
+def _first_batch(file: ReadOnlyFile) -> OneBatch | None:
     size = file.size()
     known = batch_at(file, 0, min(size, BATCH_BYTES_MAX))
-    if known is not None and known.first_offset >= 0:
+    if known is not None and known.first >= 0:
         return known
     # No sound batch with offsets begins at byte 0: a later one is looked for.
     pieces = sound_pieces(file, min(size, HEAD_BYTES))
-    return next((one for one in pieces if one.first_offset >= 0), None)
+    start = next((one.start for one in pieces if one.first_offset >= 0), None)
+    return None if start is None else batch_at(file, start, size)
 
 
 def _topic_id(file: ReadOnlyFile) -> Content | None:

@@ -29,8 +29,9 @@ from segproof.reading.file_names import NameKind
 from segproof.reading.folder_names import folder_of
 from segproof.reading.indexed_ends import Block
 from segproof.reading.log_order import NamedLog
-from segproof.reading.log_pieces import Entries, entries_in
+from segproof.reading.offset_entries import entries_in
 from segproof.reading.open_indexes import is_dense
+from segproof.stretches.kafka.facts import Entries
 
 SOME, MOST = 0.25, 0.75
 """Which part of the entries must lead to batches of a log that may be theirs; and of one that is
@@ -111,7 +112,7 @@ def shows_name(log: NamedLog, files: Files) -> bool:
             asked = [*asked_entries(file, entries)]
     except (OSError, SegproofError):
         return False
-    right = sum(one.batch is not None and one.batch.first_offset <= one.offset for one in asked)
+    right = sum(one.batch is not None and one.batch.first <= one.offset for one in asked)
     return len(asked) > 1 and right >= MOST * len(asked)
 
 
@@ -158,9 +159,9 @@ def _share(asked: Sequence[Asked]) -> float:
         batch, after = one.batch, None if following is None else following.batch
         if batch is None:
             continue
-        is_after = batch.first_offset <= one.offset or -1 < reached < one.offset
-        fit += is_after and (after is None or one.offset < after.last_offset)
-        reached = batch.last_offset
+        is_after = batch.first <= one.offset or -1 < reached < one.offset
+        fit += is_after and (after is None or one.offset < after.last)
+        reached = batch.last
     return fit / max(1, len(asked))
 
 

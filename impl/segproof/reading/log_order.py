@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT64_MAX
-from segproof.reading.framing import batch_at
 from segproof.reading.log_pieces import sound_pieces
+from segproof.stretches.kafka.single_batch import batch_at
 
 
 class NamedLog(NamedTuple):
@@ -97,7 +97,7 @@ def first_offset_of(path: str, open_log: Callable[[str], ReadOnlyFile]) -> int |
             first = batch_at(file, 0, file.size())
     except OSError:
         return None
-    return None if first is None else first.first_offset
+    return None if first is None else first.first
 
 
 def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
@@ -131,7 +131,7 @@ def _odd_range(
         return None  # the caller reports it
     with closing(file):
         first = batch_at(file, 0, file.size())
-        if first is not None and log.base_offset <= first.first_offset < following:
+        if first is not None and log.base_offset <= first.first < following:
             return None
         found = _range_of(file)
     is_odd = found is not None and not log.base_offset <= found.first < following

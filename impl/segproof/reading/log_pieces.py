@@ -15,15 +15,13 @@ Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files, ReadOnlyFile, holds_zeros
+from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import (
     BatchTable,
@@ -31,27 +29,27 @@ from segproof.kafka.batch_table import (
     read_batch_headers,
 )
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
-from segproof.reading.framing import batch_at, is_loaded_at
-from segproof.reading.index_entries import EntryFile, entries_found
 from segproof.reading.pieces import (
     Piece,
     PieceKind,
     are_between,
-    first_offsets,
-    may_not_load,
     piece_of,
 )
 from segproof.reading.restorable_batches import with_restorable
 from segproof.reading.strangers import without_strangers
 from segproof.stretches.kafka.batch_starts import starts_by_size
+from segproof.stretches.kafka.facts import NO_ENTRIES, Entries
+from segproof.stretches.kafka.header_rows import first_offsets, may_not_load
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     behind_zeros,
     end_at,
     end_by_lengths,
     end_by_records,
+    is_loadable,
 )
 from segproof.stretches.kafka.rising_chain import heaviest_chain
+from segproof.stretches.kafka.single_batch import header_at, record_batch
 
 Int64Array = NDArray[np.int64]
 SEARCH_PIECE_BYTES = 1 << 20
@@ -65,32 +63,6 @@ MANY_BATCHES_MIN = 16
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
-
-
-class Entries(NamedTuple):
-    """The entries of an offset index, in their order."""
-
-    offsets: Int64Array
-    """As in the log, not relative to the base offset."""
-    positions: Int64Array
-
-
-NO_ENTRIES = Entries(np.empty(0, np.int64), np.empty(0, np.int64))
-ENTRIES_MAX = 1 << 21
-"""An index with more entries is not used: it would be of 16 MiB, and Kafka's has 10 by default."""
-
-
-def entries_of(index: EntryFile, base_offset: int) -> Entries:
-    """Return the genuine entries of an offset index that hold no negative number.
-
-    `index` has found its end. Raises: OSError.
-    """
-    if not 0 < index.count <= ENTRIES_MAX:
-        return NO_ENTRIES
-    whole = np.concatenate([block for _, block in index.blocks()])
-    offsets, positions = whole["offset"].astype(np.int64), whole["position"].astype(np.int64)
-    usable = (offsets >= 0) & (positions >= 0)
-    return Entries(offsets[usable] + base_offset, positions[usable])
 
 
 @dataclass(slots=True)
@@ -137,15 +109,6 @@ class _Run:
                 last_offset=self.before_last,
             )
         yield last._replace(kind=PieceKind.MISPLACED)
-
-
-def entries_in(path: str, base_offset: int, files: Files) -> Entries:
-    """Return the entries of the offset index at a path, or none where it can't be read."""
-    try:
-        with closing(files.open(path)) as file:
-            return entries_of(entries_found(file, ".index"), base_offset)
-    except OSError:
-        return NO_ENTRIES  # they only save work
 
 
 def sound_pieces(file: ReadOnlyFile, end: int | None = None) -> list[Piece]:
@@ -283,7 +246,7 @@ class LogPieces:
         firsts, lasts = first_offsets(table), table["last_offset"]
         odd = may_not_load(table)
         for row in np.flatnonzero(odd).tolist():
-            odd[row] = not is_loaded_at(self._file, table[row : row + 1])
+            odd[row] = not is_loadable(record_batch(self._file, table[row]))
         is_misplaced = (lasts < firsts) | are_between(table)
         odd |= is_misplaced
         is_new = np.ones(len(table), np.bool_)
@@ -367,7 +330,7 @@ class LogPieces:
             self._left_of_entries -= end - position
             if self._left_of_entries < 0:
                 return None
-            found = batch_at(self._file, position, self._end, end)
+            found = self._checked_at(position, end)
             if found is not None and found.first_offset <= offsets[number] <= found.last_offset:
                 self._known = found
                 return found
@@ -409,7 +372,15 @@ class LogPieces:
         if not position < end <= self._end:
             return None  # a wrong size costs no checksum
         self._left -= end - position
-        return batch_at(self._file, position, self._end, end) if self._left >= 0 else None
+        return self._checked_at(position, end) if self._left >= 0 else None
+
+    def _checked_at(self, position: int, end: int) -> Piece | None:
+        table = header_at(self._file, position, end)
+        found = None if table is None else piece_of(PieceKind.SOUND, table)
+        if found is None or table is None or found.first_offset > found.last_offset:
+            return None
+        is_loaded = not may_not_load(table)[0] or is_loadable(record_batch(self._file, table[0]))
+        return found if is_loaded else found._replace(kind=PieceKind.UNLOADABLE)
 
     # --- which of them belong where they lie
 

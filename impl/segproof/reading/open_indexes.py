@@ -21,7 +21,7 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile, entries_found
-from segproof.reading.pieces import first_offsets, say_first_offset
+from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 
 INTERVAL_BYTES = 4096
 """The default of `index.interval.bytes`: about as far apart are entries."""
@@ -102,7 +102,7 @@ def is_dense(table: BatchTable, base_offset: int) -> bool:
     """Return whether batches have every offset from the base offset on."""
     firsts, lasts = first_offsets(table), table["last_offset"].astype(np.int64)
     before = np.concatenate([[base_offset - 1], lasts[:-1]])
-    return bool((~say_first_offset(table) | (firsts == before + 1)).all())
+    return bool((~state_first_offset(table) | (firsts == before + 1)).all())
 
 
 def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int | None:

@@ -28,11 +28,12 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
-from segproof.reading.framing import batch_at
 from segproof.reading.index_entries import entries_found
 from segproof.reading.leader_epochs import epochs_begin
-from segproof.reading.log_pieces import entries_in, sound_pieces
-from segproof.reading.pieces import first_offsets
+from segproof.reading.log_pieces import sound_pieces
+from segproof.reading.offset_entries import entries_in
+from segproof.stretches.kafka.header_rows import first_offsets
+from segproof.stretches.kafka.single_batch import batch_at
 
 ASKED_MIN = 4
 """Fewer entries of an index do not tell whether a log is the one of its index."""
@@ -113,7 +114,7 @@ class _Claim:
             is_open = index.count < index.slots
             for offset, position in index.last().tolist():
                 batch = batch_at(log, position, log.size())
-                if batch is not None and batch.last_offset == self.base + offset:
+                if batch is not None and batch.last == self.base + offset:
                     return position, is_open
             return 0, is_open
         return 0, False

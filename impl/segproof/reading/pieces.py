@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.kafka.batch_table import CONTROL, BatchTable
+from segproof.kafka.batch_table import BatchTable
+from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 
 Int64Array = NDArray[np.int64]
-COMPRESSED = 7
-"""Bits of the attributes that name a codec."""
 
 
 class PieceKind(StrEnum):
@@ -75,11 +74,6 @@ class Piece(NamedTuple):
         )
 
 
-def first_offsets(table: BatchTable) -> Int64Array:
-    """Return the first offset of each batch; of a message of magic 0 or 1 its last one."""
-    return np.where(table["magic"] == 2, table["base_offset"], table["last_offset"])
-
-
 def piece_of(kind: PieceKind, table: BatchTable) -> Piece:
     """Return the piece of some batches that follow each other."""
     times = table["base_timestamp"][table["base_timestamp"] >= 0]
@@ -96,11 +90,6 @@ def piece_of(kind: PieceKind, table: BatchTable) -> Piece:
     )
 
 
-def say_first_offset(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches say their first offset: all but compressed messages of magic 0 and 1."""
-    return np.asarray((table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0))
-
-
 def are_between(table: BatchTable) -> NDArray[np.bool_]:
     """Return which batches have wrong offsets between neighbours that lack exactly as many.
 
@@ -111,25 +100,11 @@ def are_between(table: BatchTable) -> NDArray[np.bool_]:
     if len(table) < 3:
         return found
     firsts, lasts = first_offsets(table), table["last_offset"]
-    is_known = say_first_offset(table)
+    is_known = state_first_offset(table)
     due, spans = lasts[:-2] + 1, (lasts - firsts)[1:-1]
     is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
     found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
     return found
-
-
-def are_controls(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches are control batches."""
-    return np.asarray((table["magic"] == 2) & (table["attributes"] & CONTROL != 0))
-
-
-def may_not_load(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches a broker may not load, although their checksums are right.
-
-    These are control batches, and messages of magic 0 and 1 that wrap others.
-    """
-    is_wrapper = (table["magic"] < 2) & (table["attributes"] & 7 != 0)
-    return np.asarray(are_controls(table) | is_wrapper)
 
 
 def _records(table: BatchTable) -> int:

@@ -23,8 +23,9 @@ from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
 from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import Int64Array, PieceKind, first_offsets, say_first_offset
+from segproof.reading.pieces import Int64Array, PieceKind
 from segproof.reading.swap_batches import foreign_batches
+from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 
 LOG_SWAP = ".log.swap"
 REPLACES_OTHERS = (
@@ -324,7 +325,7 @@ def _sound_ranges(path: str, base: int, files: Files) -> Iterator[tuple[np.ndarr
                 continue
             lasts = table["last_offset"]
             after = np.concatenate(([reached], lasts[:-1])) + 1
-            yield np.where(say_first_offset(table), first_offsets(table), after), lasts
+            yield np.where(state_first_offset(table), first_offsets(table), after), lasts
             reached = int(lasts[-1])
 
 

@@ -16,8 +16,9 @@ from segproof.reading.index_origins import is_of_other_log
 from segproof.reading.indexed_ends import Block, blocks_at, indexed_end, torn_end_of
 from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.log_order import NamedLog
-from segproof.reading.log_pieces import Entries, entries_in
+from segproof.reading.offset_entries import entries_in
 from segproof.reading.open_indexes import is_older_copy_at
+from segproof.stretches.kafka.facts import Entries
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 

@@ -27,9 +27,10 @@ from segproof.reading.keyless_records import (
     first_keyless,
 )
 from segproof.reading.log_order import NamedLog
-from segproof.reading.pieces import PieceKind, first_offsets, say_first_offset
+from segproof.reading.pieces import PieceKind
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
+from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 from segproof.verifying.dense_logs import segments_in_doubt
 from segproof.verifying.foreign_segments import cut_outs_of
 from segproof.verifying.segment_carry import CutOutGap
@@ -52,7 +53,7 @@ class _Kept:
         """Take the next batches."""
         lasts = table["last_offset"]
         before = np.concatenate([[self.end - 1], lasts[:-1]])
-        is_known = say_first_offset(table)
+        is_known = state_first_offset(table)
         firsts = np.where(is_known, first_offsets(table), before + 1)
         if self.first_offset is None:
             self.first_offset = int(firsts[0])
@@ -359,7 +360,7 @@ def left_out_of(logs: Sequence[str], files: Files) -> int:
             table = read_batch_headers(file, 0, file.size()).table
         firsts, lasts = first_offsets(table), table["last_offset"]
         gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
-        is_known = say_first_offset(table)
+        is_known = state_first_offset(table)
         left_out += int(gaps[is_known][reached < 0 :].sum())
         reached = int(lasts[-1])
     return left_out

@@ -12,7 +12,7 @@ from segproof.files import Files
 from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
-from segproof.reading.log_pieces import entries_in
+from segproof.reading.offset_entries import entries_in
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
@@ -101,7 +101,7 @@ def _apart(segment: Segment, files: Files) -> int:
     found: list[int] = []
     with closing(ReadableParts(files.open(segment.path(".log")))) as file:
         for offset, _, batch in asked_entries(file, entries):
-            if batch is None or batch.first_offset <= offset:
+            if batch is None or batch.first <= offset:
                 return 0
-            found.append(batch.last_offset - offset)
+            found.append(batch.last - offset)
     return found[0] if len(found) > 1 and len({*found}) == 1 else 0

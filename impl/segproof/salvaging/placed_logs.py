@@ -25,7 +25,7 @@ from segproof.salvaging.new_logs import KeptBatches
 from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import OtherLogs, other_logs
 from segproof.stretches.kafka.desk import Fate
-from segproof.stretches.kafka.facts import NO_ENTRIES, Entries, Facts, Int64s, NeedsBatches, Part
+from segproof.stretches.kafka.facts import NO_ENTRIES, Facts, Int64s, NeedsBatches, Part
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
 from segproof.stretches.kafka.placing import Placement, place_all
 from segproof.stretches.unreadable_blocks import ReadableParts
@@ -225,12 +225,10 @@ def _error_of(path: str, files: Files) -> str:
 
 
 def _source(log: PlacedLog, files: Files) -> LogSource:
-    def entries() -> Entries:
-        return Entries(*entries_beside(log.named, files))
-
     return LogSource(
         log.base_offset, log.next_base_offset, partial(files.open, log.path),
-        entries if log.is_indexed else lambda: NO_ENTRIES, is_missing=not log.is_read,
+        lambda: entries_beside(log.named, files) if log.is_indexed else NO_ENTRIES,
+        is_missing=not log.is_read,
     )  # fmt: skip
 
 

@@ -27,9 +27,11 @@ from segproof.layouts.kafka import (
 )
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
-from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
+from segproof.reading.log_pieces import WHOLE_BATCHES_MIN, LogPieces
+from segproof.reading.offset_entries import entries_of
 from segproof.reading.pieces import Piece
 from segproof.reading.rows import Bools, shifted
+from segproof.stretches.kafka.facts import NO_ENTRIES
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass

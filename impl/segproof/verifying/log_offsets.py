@@ -28,8 +28,8 @@ from segproof.reading.folder_names import folder_of
 from segproof.reading.live_writer import wait_for_a_step
 from segproof.reading.log_extents import said_first_offset
 from segproof.reading.log_order import NamedLog
-from segproof.reading.pieces import first_offsets, say_first_offset
 from segproof.reading.rows import Bools, shifted
+from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 from segproof.verifying.ends_beside import PAUSES_SECONDS
 from segproof.verifying.foreign_segments import cut_out_finding
 from segproof.verifying.swapped_names import is_name_low
@@ -82,7 +82,7 @@ class LogOffsets:
             self._first = int(firsts[0])
             due = min(due, self._first)  # a log may have a name above its contents
         previous = shifted(lasts, due - 1)
-        self._has_gap |= bool(((firsts > previous + 1) & say_first_offset(table)).any())
+        self._has_gap |= bool(((firsts > previous + 1) & state_first_offset(table)).any())
         self._due = int(lasts[-1]) + 1
         self._reach = max(self._reach, int(lasts.max()))
         rows = np.flatnonzero(firsts <= previous)

@@ -34,7 +34,6 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import EPOCHS, METADATA, FileName, NameKind
 from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.new_places import new_place, own_place
-from segproof.reading.pieces import first_offsets
 from segproof.reading.swap_batches import ForeignBatch, foreign_batches
 from segproof.reading.waiting_logs import (
     LOG_SWAP,
@@ -48,6 +47,7 @@ from segproof.reading.waiting_logs import (
     sound_end_of,
     swap_logs,
 )
+from segproof.stretches.kafka.header_rows import first_offsets
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
 

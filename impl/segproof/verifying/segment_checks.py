@@ -25,7 +25,7 @@ from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
 from segproof.reading.keyless_records import MAX_BATCH_BYTES
 from segproof.reading.log_extents import logs_from
 from segproof.reading.log_order import NamedLog, first_offset_of
-from segproof.reading.log_pieces import entries_of
+from segproof.reading.offset_entries import entries_of
 from segproof.reading.overlapping_logs import Overlap
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.copies_beside import copies_beside, hints_with

@@ -10,9 +10,12 @@ import pytest
 
 from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.kafka import Record, write_batch
-from segproof.reading import framing, log_pieces
-from segproof.reading.log_pieces import Entries, LogPieces
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.kafka.batch_table import BatchTable
+from segproof.reading import log_pieces
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import PieceKind
+from segproof.stretches.kafka import single_batch
+from segproof.stretches.kafka.facts import Entries
 from segproof_harness.salvage_draws.kafka_damages import damage_partition
 from segproof_harness.salvage_draws.kafka_partitions import known_partition
 from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
@@ -220,11 +223,11 @@ def test_each_entry_of_the_index_is_looked_at_once(
     """However many gaps there are: behind each of them lie entries that lead to broken batches."""
     looked = list[int]()
 
-    def count(file: ReadOnlyFile, position: int, limit: int, end: int) -> Piece | None:
+    def count(file: ReadOnlyFile, position: int, end: int) -> BatchTable | None:
         looked.append(position)
-        return framing.batch_at(file, position, limit, end)
+        return single_batch.header_at(file, position, end)
 
-    monkeypatch.setattr(log_pieces, "batch_at", count)
+    monkeypatch.setattr(log_pieces, "header_at", count)
     bad = b"?" * 8 + (48).to_bytes(4, "big") + b"?" * 48
     batches = [batch(offset) if offset % 3 else bad for offset in range(150)]
     starts = np.cumsum([0, *map(len, batches)])[:-1]

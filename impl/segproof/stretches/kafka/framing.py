@@ -21,7 +21,7 @@ from segproof.errors import CorruptRecordError, TooLargeError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
-from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof.kafka.record_batch import read_batch
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
 from segproof.stretches.kafka.batch_starts import starts_by_size
 from segproof.stretches.kafka.condensing import Condenser, Opener
@@ -38,7 +38,12 @@ from segproof.stretches.kafka.facts import (
     Reach,
     Rows,
 )
-from segproof.stretches.kafka.header_rows import may_not_load, plain_rows_of, rows_of
+from segproof.stretches.kafka.header_rows import (
+    first_offsets,
+    may_not_load,
+    plain_rows_of,
+    rows_of,
+)
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     HEADERS_TRIED,
@@ -50,6 +55,7 @@ from segproof.stretches.kafka.mending import (
     end_by_records,
     is_loadable,
 )
+from segproof.stretches.kafka.single_batch import header_at, record_batch
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 _MAGIC_AT = BATCH["magic"].place
@@ -158,13 +164,9 @@ def _rows_at(
     """
     rows = rows_of(table, reach)
     for row in np.flatnonzero(may_not_load(table)).tolist():
-        position, size, magic = (
-            int(table[name][row]) for name in ("position", "size_bytes", "magic")
-        )
-        batch = RecordBatch(file, position, size, magic, in_file=True)
-        batch = batch if data is None else read_batch(data)
+        batch = record_batch(file, table[row]) if data is None else read_batch(data)
         rows["is_loadable"][row] = is_loadable(batch)
-        if rows["is_loadable"][row] and magic < 2:
+        if rows["is_loadable"][row] and table["magic"][row] < 2:
             with suppress(TooLargeError):  # then only the last offset is known
                 first = batch.base_offset
                 rows["first"][row] = first if first <= rows["last"][row] else rows["last"][row]
@@ -190,8 +192,7 @@ class _Noted:
         offsets, positions = self.offsets[near], self.positions[near]
         place = np.searchsorted(starts, positions, "right") - 1
         found = table[place]
-        firsts = np.where(found["magic"] == 2, found["base_offset"], found["last_offset"])
-        is_right = (found["position"] == positions) & (firsts <= offsets)
+        is_right = (found["position"] == positions) & (first_offsets(found) <= offsets)
         is_right &= offsets <= found["last_offset"]
         rows["is_indexed"] = np.isin(rows["start"], positions[is_right]) & (rows["batches"] == 1)
         self.right += int(np.count_nonzero(is_right))
@@ -327,8 +328,8 @@ class _Framing:
             self._left_of_entries -= size + TRIAL_BYTES
             if self._left_of_entries < 0:
                 return None
-            found = self._checked(position, position + size)
-            if found is not None and _first_of(found) <= offset <= found["last_offset"][0]:
+            found = header_at(self._file, position, position + size)
+            if found is not None and first_offsets(found)[0] <= offset <= found["last_offset"][0]:
                 self._known = position, position + size
                 return position
         return None
@@ -364,13 +365,7 @@ class _Framing:
         if not is_new and end_by_lengths(self._file, position) != end:
             return None
         self._left -= end - position + TRIAL_BYTES
-        return self._checked(position, end)
-
-    def _checked(self, position: int, end: int) -> BatchTable | None:
-        for checked in check_batches(self._file, position, end):
-            is_right = bool(checked.crc_valid.all()) and len(checked.table) == 1
-            return checked.table if is_right and _end_of(checked.table) == end else None
-        return None
+        return header_at(self._file, position, end)
 
     # --- the end
 
@@ -469,10 +464,6 @@ class _Framing:
 
 def _end_of(table: BatchTable) -> int:
     return int(table["position"][0] + table["size_bytes"][0])
-
-
-def _first_of(table: BatchTable) -> int:
-    return int(table["base_offset" if table["magic"][0] == 2 else "last_offset"][0])
 
 
 def _parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:

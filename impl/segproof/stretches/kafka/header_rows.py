@@ -7,7 +7,7 @@ Laws: BATCH-3, BATCH-12.
 import numpy as np
 
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
-from segproof.stretches.kafka.facts import ROW, Bools, LogFacts, Reach, Rows
+from segproof.stretches.kafka.facts import ROW, Bools, Int64s, LogFacts, Reach, Rows
 
 CODEC, APPEND_TIME = 7, 8
 """Bits of the attributes: the codec, and that the broker wrote the timestamps."""
@@ -16,10 +16,9 @@ CODEC, APPEND_TIME = 7, 8
 def rows_of(table: BatchTable, reach: Reach) -> Rows:
     """Return a row for each batch of a table, as far as its header states it."""
     rows = np.zeros(len(table), ROW)
-    is_new, attributes = table["magic"] == 2, table["attributes"]
-    sizes, last = table["size_bytes"], table["last_offset"]
+    is_new, attributes, sizes = table["magic"] == 2, table["attributes"], table["size_bytes"]
     rows["start"], rows["end"] = table["position"], table["position"] + sizes
-    rows["first"], rows["last"] = np.where(is_new, table["base_offset"], last), last
+    rows["first"], rows["last"] = first_offsets(table), table["last_offset"]
     deltas = np.maximum(table["last_offset_delta"], 0).astype(np.int64)
     rows["batches"] = 1
     rows["records"] = np.where(is_new, np.clip(table["record_count"], 0, deltas + 1), 1)
@@ -29,10 +28,21 @@ def rows_of(table: BatchTable, reach: Reach) -> Rows:
     rows["producer"], rows["sequence"] = table["producer_id"], table["base_sequence"]
     rows["producer_epoch"], rows["max_time"] = table["producer_epoch"], table["max_timestamp"]
     rows["is_loadable"] = True
-    rows["is_movable"] = is_new | (attributes & CODEC == 0)
+    rows["is_movable"] = state_first_offset(table)
     rows["is_append_time"] = (table["magic"] > 0) & (attributes & APPEND_TIME != 0)
     rows["is_transactional"] = is_new & (attributes & TRANSACTIONAL != 0)
     return rows
+
+
+def first_offsets(table: BatchTable) -> Int64s:
+    """Return the first offset of each batch; of a message of magic 0 or 1 its last one."""
+    return np.where(table["magic"] == 2, table["base_offset"], table["last_offset"])
+
+
+def state_first_offset(table: BatchTable) -> Bools:
+    """Return which batches state their first offset: compressed messages of magic 0 and 1 don't."""
+    known: Bools = (table["magic"] == 2) | (table["attributes"] & CODEC == 0)
+    return known
 
 
 def may_not_load(table: BatchTable) -> Bools:
