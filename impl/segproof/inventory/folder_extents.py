@@ -8,6 +8,7 @@ import posixpath
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,8 +21,8 @@ from segproof.files import Files, status_of
 from segproof.inventory.small_files import topic_id_of
 from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.reading.file_names import METADATA, NameKind, is_like_a_log, read_file_name
-from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import PieceKind
+from segproof.stretches.kafka.framing import LogSource
+from segproof.stretches.kafka.in_place import byte_ranges_of, place_log
 
 Batches = NDArray[np.int64]
 """Rows of first offset, last offset and checksum: shape (batches, 3), in order, each row once."""
@@ -276,12 +277,16 @@ def _are_within(some: Batches, others: Batches) -> bool:
 
 def _tables(path: str, files: Files) -> Iterator[BatchTable | None]:
     """Yield the headers of sound batches, a block at a time; None for what lies between."""
+    base_offset = read_file_name(posixpath.basename(path)).base_offset
+    placed, at = place_log(LogSource(base_offset, None, partial(files.open, path))), 0
     with closing(files.open(path)) as file:
-        for piece in LogPieces(file, 0, file.size()):
-            if piece.kind is PieceKind.SOUND:
-                yield from BatchScan(file, piece.start, piece.end, deep=False).tables()
-            else:
+        for start, end in byte_ranges_of(placed.rows[placed.is_sound]):
+            if at < start:
                 yield None
+            yield from BatchScan(file, start, end, deep=False).tables()
+            at = end
+    if at < placed.log.size:
+        yield None
 
 
 def ranges_of(batches: Batches) -> Ranges:

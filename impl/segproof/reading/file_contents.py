@@ -32,15 +32,17 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.layouts.rocketmq import CHECKPOINT
 from segproof.reading.config_offsets import NAME_MAX
 from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
-from segproof.reading.log_pieces import sound_pieces
 from segproof.reading.node_ids import NO_NODE, Broker, broker_in
 from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
+from segproof.stretches.kafka.facts import UNKNOWN_NAME, Reach
+from segproof.stretches.kafka.framing import LogSource, frame_log
 from segproof.stretches.kafka.mending import BATCH_BYTES_MAX
 from segproof.stretches.kafka.single_batch import OneBatch, batch_at
 from segproof.stretches.rocketmq.candidates import whole_messages
+from segproof.stretches.unreadable_blocks import ReadableParts
 
 HEAD_BYTES = 1 << 20
 """A sound batch or message is looked for in this many bytes of a file."""
@@ -148,9 +150,12 @@ def _first_batch(file: ReadOnlyFile) -> OneBatch | None:
     if known is not None and known.first >= 0:
         return known
     # No sound batch with offsets begins at byte 0: a later one is looked for.
-    pieces = sound_pieces(file, min(size, HEAD_BYTES))
-    start = next((one.start for one in pieces if one.first_offset >= 0), None)
-    return None if start is None else batch_at(file, start, size)
+    source = LogSource(UNKNOWN_NAME, None, lambda: file, end=HEAD_BYTES)
+    rows = frame_log(ReadableParts(file), source)[1]
+    is_sound = rows["is_loadable"] & ~rows["is_mended"] & (rows["first"] >= 0)
+    sound = rows[is_sound & (rows["first"] <= rows["last"])]
+    starts = sound["start"][sound["reach"] == sound["reach"].max(initial=Reach.SEARCH)]
+    return batch_at(file, int(starts[0]), size) if len(starts) else None
 
 
 def _topic_id(file: ReadOnlyFile) -> Content | None:

@@ -9,12 +9,15 @@ Laws: DISK-13, DISK-65, LOG-4.
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT64_MAX
-from segproof.reading.log_pieces import sound_pieces
+from segproof.stretches.kafka.facts import UNKNOWN_NAME
+from segproof.stretches.kafka.framing import LogSource
+from segproof.stretches.kafka.in_place import place_log
 from segproof.stretches.kafka.single_batch import batch_at
 
 
@@ -105,17 +108,16 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
 
     Raises: OSError.
     """
-    with closing(files.open(path)) as file:
-        found = _range_of(file)
+    found = _range_of(path, files.open)
     return None if found is None else (found.first, found.last)
 
 
-def _range_of(file: ReadOnlyFile) -> _Range | None:
-    pieces = sound_pieces(file)
-    if not pieces:
+def _range_of(path: str, open_log: Callable[[str], ReadOnlyFile]) -> _Range | None:
+    placed = place_log(LogSource(UNKNOWN_NAME, None, partial(open_log, path)))
+    rows = placed.rows[placed.is_sound]
+    if not len(rows):
         return None
-    batches = sum(one.batches for one in pieces)
-    return _Range(pieces[0].first_offset, pieces[-1].last_offset, batches)
+    return _Range(int(rows["first"][0]), int(rows["last"][-1]), int(rows["batches"].sum()))
 
 
 def _odd_range(
@@ -133,6 +135,6 @@ def _odd_range(
         first = batch_at(file, 0, file.size())
         if first is not None and log.base_offset <= first.first < following:
             return None
-        found = _range_of(file)
+    found = _range_of(log.path, open_log)
     is_odd = found is not None and not log.base_offset <= found.first < following
     return found if is_odd else None

@@ -111,15 +111,6 @@ class _Run:
         yield last._replace(kind=PieceKind.MISPLACED)
 
 
-def sound_pieces(file: ReadOnlyFile, end: int | None = None) -> list[Piece]:
-    """Return the sound pieces of a log up to byte `end`, without batches that can be restored.
-
-    None for `end` is the end of the file. Memory, cost and Raises: as `LogPieces`.
-    """
-    pieces = LogPieces(file, 0, file.size() if end is None else end).found()
-    return [piece for piece in pieces if piece.kind is PieceKind.SOUND]
-
-
 class LogPieces:
     """The pieces of the bytes [start, end) of a log; iterate once. They touch, and leave no gap.
 

@@ -16,7 +16,7 @@ Laws: LOG-4.
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,9 +30,11 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_entries import entries_found
 from segproof.reading.leader_epochs import epochs_begin
-from segproof.reading.log_pieces import sound_pieces
 from segproof.reading.offset_entries import entries_in
+from segproof.stretches.kafka.facts import UNKNOWN_NAME
+from segproof.stretches.kafka.framing import LogSource
 from segproof.stretches.kafka.header_rows import first_offsets
+from segproof.stretches.kafka.in_place import LogFates, headers_of, place_log
 from segproof.stretches.kafka.single_batch import batch_at
 
 ASKED_MIN = 4
@@ -87,7 +89,8 @@ class _Claim:
             if end is None and position:
                 end = _end_from(log, 0)
             if end is None and log.size():
-                end = max((one.last_offset for one in sound_pieces(log)), default=-1) + 1 or None
+                placed = self._placed
+                end = int(placed.rows["last"][placed.is_sound].max(initial=-1)) + 1 or None
         return end, is_open
 
     @property
@@ -103,6 +106,10 @@ class _Claim:
     def _open(self, suffix: str) -> ReadOnlyFile:
         name = segment_file_name(self.base, suffix)
         return self._files.open(posixpath.join(self._directory, name))
+
+    @cached_property
+    def _placed(self) -> LogFates:
+        return place_log(LogSource(UNKNOWN_NAME, None, partial(self._open, ".log")))
 
     def _last_entry(self, log: ReadOnlyFile) -> tuple[int, bool]:
         """Return the position that the last entry of the index leads to, if its batch is right.
@@ -128,8 +135,8 @@ class _Claim:
         """
         empty = read_batch_headers(b"").table
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
-            parts = (read_batch_headers(log, one.start, one.end).table for one in sound_pieces(log))
-            table = np.concatenate([empty, *parts])
+            placed = self._placed
+            table = np.concatenate([empty, *headers_of(log, placed.rows[placed.is_sound])])
             if len(table) > 1 and self._following is not None:
                 before, first = int(table["last_offset"][-2]) + 1, int(first_offsets(table)[-1])
                 if before <= self._following <= int(table["last_offset"][-1]) and first > before:

@@ -13,9 +13,11 @@ Deviates: the largest timestamp of a segment is taken from index and log togethe
   believes the last index entry or the modification time.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from segproof.closing import Closing, told_state
@@ -29,9 +31,9 @@ from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampA
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.file_names import name_in_segment
-from segproof.reading.log_pieces import LogPieces
 from segproof.reading.partition_search import SegmentSearch
-from segproof.reading.pieces import PieceKind
+from segproof.stretches.kafka.framing import LogSource
+from segproof.stretches.kafka.in_place import place_log
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
@@ -183,14 +185,16 @@ class SegmentReader(SegmentSearch, Closing):
         file, end = self.log.file, self.log.size_in_bytes()
         if holds_zeros(file, position, end):
             return
-        is_torn, follows = True, ""
-        for piece in LogPieces(file, position, end, reached=reached):
-            is_torn &= piece.kind is PieceKind.BROKEN
-            if piece.kind is PieceKind.SOUND:
-                follows = f"; sound batches follow, from byte {piece.start} on"
-                break
-        if self.is_last and is_torn:
+        open_log = partial(self._files.open, self.path(".log"))
+        placed = place_log(LogSource(reached + 1, None, open_log, start=position, end=end))
+        if placed.log.unreadable_bytes:
+            raise OSError(errno.EIO, "the disk does not return a part of it", self.log.name)
+        if self.is_last and placed.is_broken_to_end():
             return
+        sound = placed.rows[placed.is_sound & (placed.rows["first"] > reached)]
+        follows = ""
+        if len(sound):
+            follows = f"; sound batches follow, from byte {int(sound['start'][0])} on"
         raise CorruptRecordError(
             f"the log can't be read from here to its end at byte {end}{follows}",
             law="DUMP-6",

@@ -11,21 +11,23 @@ Laws: LOAD-2, DISK-42, DISK-59.
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from segproof.errors import SegproofError
-from segproof.files import Files, ReadOnlyFile, status_of
+from segproof.files import Files, status_of
 from segproof.hints import writes
 from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN
 from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
-from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import Int64Array, PieceKind
 from segproof.reading.swap_batches import foreign_batches
+from segproof.stretches.kafka.facts import UNKNOWN_NAME, Int64s
+from segproof.stretches.kafka.framing import LogSource
 from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
+from segproof.stretches.kafka.in_place import LogFates, byte_ranges_of, headers_of, place_log
 
 LOG_SWAP = ".log.swap"
 REPLACES_OTHERS = (
@@ -35,8 +37,6 @@ REPLACES_OTHERS = (
 """What a reader of a folder's rows says of a `.swap` file that it leaves out."""
 BATCHES_MAX = 1 << 20
 """Batches of a log that are compared with other logs at once."""
-ARE_IN_PLACE = (PieceKind.SOUND, PieceKind.UNLOADABLE)
-HAVE_RIGHT_CHECKSUMS = (*ARE_IN_PLACE, PieceKind.MISPLACED)
 
 
 def swap_logs(kinds: Mapping[str, FileName]) -> dict[int, str]:
@@ -237,8 +237,8 @@ def only_copy(
     log holds. Sound batches after damage count on both sides. The logs near these offsets are read
     first, the rest only for offsets that the near ones lack. Who asks of many logs of a folder
     hands one and the same `ranges` along: a log that has none of the offsets is not read again.
-    Memory: as `LogPieces`, and some ten bytes for each of BATCHES_MAX batches. A log with more of
-    them is compared in parts, and the other logs are read for each part.
+    Memory: as `frame_partition`, and some ten bytes for each of BATCHES_MAX batches. A log with
+    more of them is compared in parts, and the other logs are read for each part.
 
     None if the log can't be read, or is gone afterwards: a broker removes the old logs after it has
     renamed the new one.
@@ -258,9 +258,9 @@ def only_copy(
     return OnlyCopy(first, last, missing)
 
 
-def _parts_of(path: str, files: Files) -> Iterator[tuple[int, Int64Array]]:
+def _parts_of(path: str, files: Files) -> Iterator[tuple[int, Int64s]]:
     """Yield the last offsets of a log's sound batches in parts, each with its first offset."""
-    parts: list[Int64Array] = []
+    parts: list[Int64s] = []
     begin = count = 0
     for firsts, lasts in _sound_ranges(path, 0, files):
         begin = begin if parts else int(firsts[0])
@@ -274,12 +274,12 @@ def _parts_of(path: str, files: Files) -> Iterator[tuple[int, Int64Array]]:
 
 
 def _lacking(
-    wanted: Int64Array,
+    wanted: Int64s,
     near: tuple[int, int],
     logs: list[tuple[int, str]],
     files: Files,
     ranges: Ranges,
-) -> Int64Array:
+) -> Int64s:
     """Return which offsets, given sorted, are in no sound batch of the logs."""
     first, last = near
     begin = max((base for base, _ in logs if base <= first), default=-1)
@@ -319,32 +319,38 @@ def _sound_ranges(path: str, base: int, files: Files) -> Iterator[tuple[np.ndarr
     the sound batch before it. Raises: OSError, SegproofError.
     """
     reached = base - 1
-    with closing(files.open(path)) as file:
-        for table in _sound_tables(file):
-            if not len(table):
-                continue
-            lasts = table["last_offset"]
-            after = np.concatenate(([reached], lasts[:-1])) + 1
-            yield np.where(state_first_offset(table), first_offsets(table), after), lasts
-            reached = int(lasts[-1])
+    for table in _sound_tables(path, files):
+        if not len(table):
+            continue
+        lasts = table["last_offset"]
+        after = np.concatenate(([reached], lasts[:-1])) + 1
+        yield np.where(state_first_offset(table), first_offsets(table), after), lasts
+        reached = int(lasts[-1])
 
 
-def _sound_tables(file: ReadOnlyFile) -> Iterator[BatchTable]:
+def _sound_tables(path: str, files: Files) -> Iterator[BatchTable]:
     """Yield the batches with right checksums. From the first damage on they are searched for."""
-    size = file.size()
-    scan = BatchScan(file, 0, size, deep=False)
-    at: int | None = None
-    for checked in scan:
-        bad = np.flatnonzero(~checked.crc_valid)
-        if len(bad):
-            at = int(checked.table["position"][bad[0]])
-            yield checked.table[: bad[0]]
-            break
-        yield checked.table
-    at = scan.end_position if at is None else at
-    for piece in LogPieces(file, at, size) if at < size else ():
-        if piece.kind in HAVE_RIGHT_CHECKSUMS:
-            yield from BatchScan(file, piece.start, piece.end, deep=False).tables()
+    with closing(files.open(path)) as file:
+        size = file.size()
+        scan = BatchScan(file, 0, size, deep=False)
+        at: int | None = None
+        for checked in scan:
+            bad = np.flatnonzero(~checked.crc_valid)
+            if len(bad):
+                at = int(checked.table["position"][bad[0]])
+                yield checked.table[: bad[0]]
+                break
+            yield checked.table
+        at = scan.end_position if at is None else at
+        if at < size:
+            placed = _placed_from(path, files, at, size)
+            yield from headers_of(file, placed.rows[placed.is_whole])
+
+
+def _placed_from(path: str, files: Files, start: int, end: int | None = None) -> LogFates:
+    """Return what the bytes [start, end) of a log hold, whose name may tell nothing."""
+    open_log = partial(files.open, path)
+    return place_log(LogSource(UNKNOWN_NAME, None, open_log, start=start, end=end))
 
 
 def may_hide_records(path: str, files: Files) -> bool:
@@ -353,13 +359,11 @@ def may_hide_records(path: str, files: Files) -> bool:
     Records in them are not compared with those of other logs.
     """
     try:
-        with closing(files.open(path)) as file:
-            return any(
-                piece.kind not in (*HAVE_RIGHT_CHECKSUMS, PieceKind.ZEROS)
-                for piece in LogPieces(file, 0, file.size())
-            )
+        placed = _placed_from(path, files, 0)
     except (OSError, SegproofError):
         return True
+    zeros_from = placed.log.zeros_from
+    return byte_ranges_of(placed.rows[placed.is_whole]) != [(0, zeros_from)][:zeros_from]
 
 
 def batches_in(path: str, files: Files) -> Iterator[BatchTable]:
@@ -371,9 +375,10 @@ def batches_in(path: str, files: Files) -> Iterator[BatchTable]:
         size = file.size()
         scan = BatchScan(file, 0, size, deep=False)
         yield from (table for table in scan.tables() if len(table))
-        for piece in LogPieces(file, scan.end_position, size) if scan.end_position < size else ():
-            if piece.kind in ARE_IN_PLACE:
-                yield from BatchScan(file, piece.start, piece.end, deep=False).tables()
+        if scan.end_position < size:
+            placed = _placed_from(path, files, scan.end_position, size)
+            is_there = placed.is_whole & (placed.is_sound | ~placed.rows["is_loadable"])
+            yield from headers_of(file, placed.rows[is_there])
 
 
 def end_of(path: str, base_offset: int, files: Files) -> int | None:

@@ -56,6 +56,7 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, LogFacts
+from segproof.stretches.kafka.in_place import rows_of_log
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 STEPS = 3
@@ -186,7 +187,7 @@ class _Salvage:
         for one in reversed(kept):
             border = border if one.is_moved else one.start
             borders.append(border)
-        self._left = list(reversed(placed.rows_of(number)))
+        self._left = list(reversed(rows_of_log(placed.facts, number)))
         at = self._place_end = 0
         for one, border in zip(kept, reversed(borders), strict=True):
             self._pass_over(placed, number, file, at, border)
@@ -287,7 +288,7 @@ class _Salvage:
             ledger.miss(log.path, facts.zeros_from)
 
     def _kept_end(self, placed: PlacedPartition, number: int) -> KeptEnd:
-        facts, odd = placed.facts.logs[number], placed.odd_from(number)
+        facts, odd = placed.facts.logs[number], placed.fates_of(number).odd_from()
         is_damaged = odd < facts.zeros_from
         position = odd if is_damaged else facts.zeros_from
         time = placed.last_time(number)

@@ -27,12 +27,12 @@ from segproof.salvaging.other_logs import OtherLogs, other_logs
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, Facts, Int64s, NeedsBatches, Part
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
+from segproof.stretches.kafka.in_place import IN_PLACE, LogFates, rows_of_log
 from segproof.stretches.kafka.placing import Placement, place_all
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 PROOF_BATCHES = 2
 """So many batches of a log prove its name wrong: a single one may have the wrong offset itself."""
-IN_PLACE = (Fate.KEPT, Fate.RESTORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,6 @@ class PlacedPartition:
         """Return the path of the last log that is read; empty without one."""
         return next((one.path for one in reversed(self.logs) if one.is_read), "")
 
-    def rows_of(self, number: int) -> range:
-        """Return the rows of a log."""
-        return _rows_of(self.facts, number)
-
     def kept_in(self, number: int) -> list[KeptBatches]:
         """Return what comes into the new log in the place of a log, in the order of offsets.
 
@@ -118,15 +114,9 @@ class PlacedPartition:
         )  # fmt: skip
         return list(starmap(KeptBatches, zip(*(one.tolist() for one in columns), strict=True)))
 
-    def odd_from(self, number: int) -> int:
-        """Return the byte of a log at which the first batch would begin that is not kept there."""
-        at = 0
-        for row in self.rows_of(number):
-            is_kept = self.placement.fates[row] in IN_PLACE
-            if self.facts.rows["start"][row] != at or not is_kept:
-                break
-            at = int(self.facts.rows["end"][row])
-        return at
+    def fates_of(self, number: int) -> LogFates:
+        """Return the rows of a log with what becomes of them."""
+        return LogFates.of(self.facts, self.placement, number)
 
     def last_run(self, number: int) -> tuple[int, int] | None:
         """Return the bytes of the batches that touch at the end of a log, and stay as they are.
@@ -135,7 +125,7 @@ class PlacedPartition:
         """
         rows, end = self.facts.rows, self.facts.logs[number].size
         start = end
-        for row in reversed(self.rows_of(number)):
+        for row in reversed(rows_of_log(self.facts, number)):
             is_kept = self.placement.fates[row] == Fate.KEPT and not rows["is_mended"][row]
             if rows["end"][row] != start or not is_kept:
                 break
@@ -241,11 +231,6 @@ def _following(logs: Sequence[PlacedLog], number: int) -> int | None:
     return next((one for one in later if not (logs[one].is_other or logs[one].is_gone)), None)
 
 
-def _rows_of(facts: Facts, number: int) -> range:
-    first, end = np.searchsorted(facts.rows["log"], np.array((number, number + 1), np.int32))
-    return range(int(first), int(end))
-
-
 def _begin_of(facts: Facts, logs: Sequence[PlacedLog], number: int) -> int:
     """Return where a log begins, by its name and its first batch: the later one.
 
@@ -258,7 +243,7 @@ def _begin_of(facts: Facts, logs: Sequence[PlacedLog], number: int) -> int:
 
 def _first_of(facts: Facts, number: int) -> int | None:
     """Return the offset of a log's first batch; None if it is not at byte 0."""
-    own = _rows_of(facts, number)
+    own = rows_of_log(facts, number)
     is_known = bool(own) and not facts.rows["start"][own.start]
     return int(facts.rows["first"][own.start]) if is_known else None
 
@@ -273,7 +258,7 @@ def _right_names(logs: Sequence[PlacedLog], facts: Facts, files: Files) -> dict[
     found = dict[int, int]()
     for number, log in enumerate(logs):
         following, limit = _following(logs, number), log.next_base_offset
-        own = _rows_of(facts, number)
+        own = rows_of_log(facts, number)
         if following is None or limit is None or not own:
             continue
         row = facts.rows[own[-1]]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, INT64_MAX
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -103,12 +103,16 @@ class Entries(NamedTuple):
 NO_ENTRIES = Entries(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
+UNKNOWN_NAME = -1
+"""The base offset of a log whose name tells nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogFacts:
     """What was found of one log beside its batches. Positions are bytes of the log."""
 
     base_offset: int
-    """The offset in the log's name."""
+    """The offset in the log's name; `UNKNOWN_NAME` if that is not known, or in doubt."""
     next_base_offset: int | None
     """The offset in the name of the next log; None for the last log."""
     size: int
@@ -132,7 +136,8 @@ class LogFacts:
     @property
     def limit(self) -> int:
         """The first offset after those that the log can hold, by its name and its index."""
-        limit = self.base_offset + INT32_MAX + 1
+        is_named = self.base_offset != UNKNOWN_NAME
+        limit = self.base_offset + INT32_MAX + 1 if is_named else INT64_MAX
         return limit if self.next_base_offset is None else min(limit, self.next_base_offset)
 
 

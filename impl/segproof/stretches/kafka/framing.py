@@ -78,13 +78,15 @@ class LogSource:
     """One log to be read."""
 
     base_offset: int
-    """The offset in its name."""
+    """The offset in its name; `UNKNOWN_NAME` if that is not known, or in doubt."""
     next_base_offset: int | None
     """The offset in the name of the next log; None for the last log."""
     open: Callable[[], ReadOnlyFile]
     """Opens the log for reading. Raises: OSError."""
     entries: Callable[[], Entries] = _no_entries
     """Reads the entries of its offset index; `NO_ENTRIES` without an index."""
+    start: int = 0
+    """Where the reading begins, for a log whose batches before this byte are not asked for."""
     end: int | None = None
     """Where the reading ends, for a log that a broker is writing; None for the end of the file."""
     is_missing: bool = False
@@ -218,7 +220,7 @@ class _Framing:
         self, file: ReadableParts, log: LogSource, on_bytes: Callable[[int], None]
     ) -> None:
         self._file, self._on_bytes = file, on_bytes
-        size = file.size()
+        size, self._start = file.size(), log.start
         self._size = self._zeros_from = size if log.end is None else min(size, log.end)
         self._noted = _Noted(log.entries())
         self._log = LogFacts(log.base_offset, log.next_base_offset, self._size, self._size)
@@ -230,10 +232,10 @@ class _Framing:
         """The batch that an entry led to last: its start and end."""
         self._next_entry = 0
         """Entries up to this position were looked at."""
-        self._told = 0
+        self._told = log.start
 
     def run(self) -> tuple[LogFacts, Rows]:
-        at, reach = 0, Reach.SIZES
+        at, reach = self._start, Reach.SIZES
         while at < self._size:
             at = self._walk(at, reach)
             self._tell(at)
@@ -245,7 +247,7 @@ class _Framing:
         rows = self._with_mended(self._with_end(self._found.rows()))
         self._note_zeros(rows)
         torn_from, torn_offset = self._torn(rows)
-        end = int(rows["end"].max(initial=0)) if torn_from is None else self._zeros_from
+        end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
         facts = replace(
             self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
             unsearched_from=self._unsearched_from, unreadable_bytes=self._file.unreadable_bytes,
@@ -381,7 +383,7 @@ class _Framing:
 
     def _note_zeros(self, rows: Rows) -> None:
         """Note zeros after the last batch; blocks that can't be read are none."""
-        end = int(rows["end"].max(initial=0))
+        end = int(rows["end"].max(initial=self._start))
         if end < self._zeros_from and holds_zeros(self._file, end, self._size):
             self._zeros_from = end
         if any(block + 1 > self._zeros_from for block in self._file.unreadable):
@@ -393,7 +395,7 @@ class _Framing:
         Of compressed records no length is known: such a batch is not told from a wrong size.
         """
         is_alone = (rows["reach"] == Reach.SEARCH) & ~rows["is_mended"]
-        at = int(rows["end"][~is_alone].max(initial=0))
+        at = int(rows["end"][~is_alone].max(initial=self._start))
         header, end = self._file.pread(BATCH_HEADER_BYTES, at), end_at(self._file, at)
         if len(header) < BATCH_HEADER_BYTES or at >= self._size or end <= self._size:
             return None, -1
@@ -417,7 +419,7 @@ class _Framing:
         is_firm[1:] |= touches
         is_firm[:-1] |= touches
         firm, loose = rows[is_firm], rows[~is_firm]
-        ends = np.append(0, firm["end"])
+        ends = np.append(self._start, firm["end"])
         starts = np.append(firm["start"], self._zeros_from)
         is_hole = starts - ends >= LEGACY_MIN_BYTES
         trials, found = Trials(self._file, max(self._left, 0)), list[Rows]()

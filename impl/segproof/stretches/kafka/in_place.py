@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stays where it lies in one log, for those who read, copy or cut logs.
+
+Laws: BATCH-2, BATCH-3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.files import ReadOnlyFile
+from segproof.kafka.batch_table import BatchScan, BatchTable
+from segproof.stretches.kafka.desk import Fate
+from segproof.stretches.kafka.facts import Bools, Facts, LogFacts, Rows
+from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
+from segproof.stretches.kafka.placing import Placement, place_all
+
+IN_PLACE = (Fate.KEPT, Fate.RESTORED)
+"""Fates of batches that stay in their log, between the batches that they lie between."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFates:
+    """The rows of one log, in the order of positions, and what becomes of them."""
+
+    log: LogFacts
+    rows: Rows
+    fates: NDArray[np.int8]
+    """Values of `Fate`, one for each row."""
+
+    @classmethod
+    def of(cls, facts: Facts, placement: Placement, number: int) -> "LogFates":
+        """Return those of the log with an index in `Facts.logs`."""
+        own = rows_of_log(facts, number)
+        part = slice(own.start, own.stop)
+        return cls(facts.logs[number], facts.rows[part], placement.fates[part])
+
+    @property
+    def is_whole(self) -> Bools:
+        """For each row, whether the bytes of its batches are right, wherever they belong."""
+        whole: Bools = ~self.rows["is_mended"] & (self.fates != Fate.INSIDE)
+        return whole
+
+    @property
+    def is_sound(self) -> Bools:
+        """For each row, whether its batches stay, byte for byte."""
+        sound: Bools = self.is_whole & (self.fates == Fate.KEPT)
+        return sound
+
+    def is_broken_to_end(self) -> bool:
+        """Return whether nothing is a batch of the log, and all was searched.
+
+        So it is after the last batch of a log whose end is torn, if the reading began there.
+        """
+        was_searched = self.log.unsearched_from is None and not self.log.unreadable_bytes
+        return was_searched and bool((self.fates == Fate.INSIDE).all())
+
+    def odd_from(self) -> int:
+        """Return the byte at which the first batch would begin that does not stay in the log.
+
+        All batches before it touch, from byte 0 on. It is the end of a log in which all stay.
+        """
+        is_odd = ~np.isin(self.fates, IN_PLACE)
+        is_odd[:1] |= self.rows["start"][:1] > 0
+        is_odd[1:] |= self.rows["start"][1:] != self.rows["end"][:-1]
+        stays = int(np.argmax(is_odd)) if is_odd.any() else len(is_odd)
+        return int(self.rows["end"][stays - 1]) if stays else 0
+
+
+def rows_of_log(facts: Facts, number: int) -> range:
+    """Return the rows of the log with an index in `Facts.logs`."""
+    first, end = np.searchsorted(facts.rows["log"], np.array((number, number + 1), np.int32))
+    return range(int(first), int(end))
+
+
+def place_log(source: LogSource) -> LogFates:
+    """Read a log, and place its batches without any other log.
+
+    Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but blocks that the
+    disk does not return; CorruptRecordError if the log changes meanwhile.
+    """
+    facts, placement = place_all(
+        frame_partition([source]), lambda facts, needs: open_stretches(facts, needs, [source])
+    )
+    return LogFates.of(facts, placement, 0)
+
+
+def byte_ranges_of(rows: Rows) -> list[tuple[int, int]]:
+    """Return the bytes [start, end) of rows of one log; those that touch are one range."""
+    begins = np.flatnonzero(np.append(True, rows["start"][1:] != rows["end"][:-1])[: len(rows)])
+    ends = np.append(begins[1:], len(rows))[: len(begins)] - 1
+    return list(zip(rows["start"][begins].tolist(), rows["end"][ends].tolist(), strict=True))
+
+
+def headers_of(file: ReadOnlyFile, rows: Rows) -> Iterator[BatchTable]:
+    """Yield the headers of the batches of rows of one log, a block at a time. Raises: OSError."""
+    for start, end in byte_ranges_of(rows):
+        yield from BatchScan(file, start, end, deep=False).tables()
