@@ -189,7 +189,7 @@ class SegmentReader(SegmentSearch, Closing):
         placed = place_log(LogSource(reached + 1, None, open_log, start=position, end=end))
         if placed.log.unreadable_bytes:
             raise OSError(errno.EIO, "the disk does not return a part of it", self.log.name)
-        if self.is_last and placed.is_broken_to_end():
+        if self.is_last and placed.is_broken_from(position):
             return
         sound = placed.rows[placed.is_sound & (placed.rows["first"] > reached)]
         follows = ""

@@ -70,8 +70,6 @@ class Judged:
     are none of the partition's."""
     ends: tuple[Finding, ...] = ()
     """The same, where an index has entries beyond the end of its log."""
-    cut_off: tuple[Finding, ...] = ()
-    """Findings of damage in the last log, where batches follow that a cut there would leave out."""
 
     def defects_of(self, segment: Segment) -> dict[str, Defect]:
         """Return why files of a segment are wrong, by suffix."""
@@ -113,19 +111,14 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     findings: list[Finding] = []
     doubted = set()
     ends: list[Finding] = []
-    cut_off: list[Finding] = []
     for segment, told, carry in _each(segments, files, meter, jobs):
         carried.add(segment, carry)
         findings += told
         if carry.indexed_end is not None:
             beyond = (one for one in told if one.is_defect and one.law in OF_ENTRIES)
             ends += (replace(one, hint=CUT_LOG) for one in islice(beyond, 1))
-        of_log = [one for one in told if _file_of(one) == segment.path(".log")]
-        if of_log:
+        if any(_file_of(one) == segment.path(".log") for one in told):
             doubted.add(segment.base_offset)
-        damage = carry.damage if segment.next_base_offset is None else None
-        if damage is not None and not damage.is_tail:
-            cut_off = [one for one in of_log if one.severity is Severity.ERROR][:1]
     findings += carried.finish()
     lacking = {one.path(".log") for one in segments if not {*INDEX_SUFFIXES[:2]} <= one.suffixes}
     strangers = {one.path(".log") for one in segments if one.overlap}
@@ -146,7 +139,7 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     for one in partition.segments:
         if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
             defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))
-    return Judged(defects, frozenset(doubted), hidden, tuple(ends), tuple(cut_off))
+    return Judged(defects, frozenset(doubted), hidden, tuple(ends))
 
 
 def _is_hidden(finding: Finding, lacking: Container[str]) -> bool:

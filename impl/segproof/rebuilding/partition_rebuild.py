@@ -157,9 +157,8 @@ def rebuild_partition(
         place = NewDirectory(partition, out, files, copies=options.copy)
     with refusing_what_vanishes(source), place:
         judged = judge(partition, interval[0], files, meter, jobs)
-        refused = judged.hidden or (judged.cut_off if options.cut_tail else ())
-        if refused:
-            return Rebuilt((), refused, partition.left_out)
+        if judged.hidden:
+            return Rebuilt((), judged.hidden, partition.left_out)
         wrong = None if options.is_all else judged
         built = build(partition, wanted, wrong, files, meter, jobs)
         check_unchanged(partition, files)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from segproof.errors import IndexFullError, InvalidArgumentError, SegproofError
@@ -26,6 +27,7 @@ from segproof.kafka.segment_recovery import SegmentRecovery
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.equal_files import is_as_long, is_same, starts_with
+from segproof.reading.offset_entries import entries_in
 from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.intervals import IntervalBounds
@@ -35,6 +37,8 @@ from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.rebuilding.transactions import Transactions
+from segproof.stretches.kafka.framing import LogSource
+from segproof.stretches.kafka.in_place import place_log
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]
 TWO_TIME_ENTRIES = 24
@@ -308,9 +312,25 @@ class _Build:
         size = self._log.size_in_bytes()
         if error is None and valid_bytes == size:
             return None
-        if error is None and self._options.cut_tail and self._segment.is_last:
+        is_cut = self._options.cut_tail and self._segment.is_last
+        if error is None and is_cut and self._is_torn_from(valid_bytes):
             return None
         return finding_of(self._segment, valid_bytes, error, self._files)
+
+    def _is_torn_from(self, position: int) -> bool:
+        """Return whether all batches before a byte of the log stay there, and none lies after it.
+
+        The log is placed by itself: it is the last one, and what lies in others changes nothing of
+        that.
+        """
+        path, base = self._segment.path(".log"), self._segment.base_offset
+        placed = place_log(
+            LogSource(
+                base, None, partial(self._files.open, path),
+                lambda: entries_in(self._segment.path(".index"), base, self._files),
+            )
+        )  # fmt: skip
+        return placed.odd_from() == position and placed.is_broken_from(position)
 
     def _finish(self) -> None:
         """Trim the files and make them durable."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof_tests.older_copies import put_back
@@ -97,6 +98,44 @@ def test_a_cut_leaves_no_sound_batch_out(is_last: bool, tmp_path: Path) -> None:
         return
     assert (done.findings, done.cut_bytes) == ((), len(data) - 5 - starts[-1])
     assert looked_at(out)[0].is_sound
+
+
+def torn(last: bytes, values: bytes) -> bytes:
+    """Return a batch in the place of the last one, cut off, with bytes in its value."""
+    base = int.from_bytes(last[:8], "big")
+    return write_batch([Record(base, 0, None, values + bytes(99))], base_offset=base)[:-9]
+
+
+TAILS: dict[str, tuple[Callable[[bytes], bytes], bool]] = {
+    "a batch is torn": (lambda last: last[:-5], True),
+    "batches lie in the value of a torn one": (
+        lambda last: torn(last, write_batch([Record(3, 0, None, b"v")], base_offset=3)),
+        True,
+    ),
+    "its size is wrong, and its checksum proves another": (
+        lambda last: last[:10] + bytes([last[10] ^ 1]) + last[11:],
+        False,
+    ),
+    "a batch with offsets of other logs follows it": (
+        lambda last: b"?" * 70 + write_batch([Record(3, 0, None, b"v")], base_offset=3),
+        False,
+    ),
+}
+
+
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("tail", TAILS)
+def test_a_cut_leaves_out_only_what_is_no_batch(tail: str, tmp_path: Path) -> None:
+    """All batches before the cut stay where they lie, and no batch is after it."""
+    make, is_cut = TAILS[tail]
+    folder, out = copied_partition("plain", tmp_path), tmp_path / "out" / "plain-0"
+    log = folder / name_of(693, ".log")
+    data = log.read_bytes()
+    start = read_batch_headers(data).table["position"].tolist()[-1]
+    log.write_bytes(data[:start] + make(data[start:]))
+    done = rebuild(aged(folder), out, cut_tail=True)
+    assert is_cut == (not done.findings) == out.exists()
+    assert not is_cut or (out / log.name).read_bytes() == data[:start]
 
 
 @pytest.mark.checks("SEG-7", "DISK-9")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from segproof.files import REAL_FILES
+from segproof.kafka import Record, write_batch
 from segproof.stretches.kafka.facts import UNKNOWN_NAME
 from segproof.stretches.kafka.framing import LogSource
 from segproof.stretches.kafka.in_place import LogFates, byte_ranges_of, headers_of, place_log
@@ -20,6 +21,11 @@ BASE, COUNT = 1000, 40
 def batches(first: int = BASE, count: int = COUNT) -> list[bytes]:
     """Return batches of one record each."""
     return [batch(1, first + number, number) for number in range(count)]
+
+
+def around(inner: list[bytes]) -> bytes:
+    """Return the batch after the first five, with others in its value."""
+    return write_batch([Record(BASE + 5, 0, None, b"".join(inner))], base_offset=BASE + 5)
 
 
 def placed(
@@ -110,6 +116,8 @@ def test_what_is_before_the_start_is_not_read(tmp_path: Path) -> None:
     ("tail", "is_broken"),
     [
         (batches()[5][:-1], True),
+        (around(batches(count=3))[:-9], True),
+        (around(batches(BASE + 6, 2))[:-9], False),
         (b"?" * 70, True),
         (b"?" * 70 + batches()[5], False),
         (b"?" * 70 + batches(0)[0], False),
@@ -122,7 +130,7 @@ def test_a_log_is_broken_to_its_end_if_no_batch_follows(
     """A batch that belongs elsewhere is one too."""
     head = b"".join(batches(count=5))
     found = placed(tmp_path, head + tail, base=BASE + 5, start=len(head))
-    assert found.is_broken_to_end() == is_broken
+    assert found.is_broken_from(len(head)) == is_broken
 
 
 @pytest.mark.checks("BATCH-2", "BATCH-3")

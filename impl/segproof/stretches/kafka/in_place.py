@@ -49,13 +49,18 @@ class LogFates:
         sound: Bools = self.is_whole & (self.fates == Fate.KEPT)
         return sound
 
-    def is_broken_to_end(self) -> bool:
-        """Return whether nothing is a batch of the log, and all was searched.
+    def is_broken_from(self, position: int) -> bool:
+        """Return whether no batch of the log ends after a byte, and all was searched.
 
-        So it is after the last batch of a log whose end is torn, if the reading began there.
+        So it is after the last batch of a log whose end is torn. If the reading began there, what
+        lies inside the torn batch may be told by offsets that the log has before it.
         """
+        is_inside = self.fates == Fate.INSIDE
+        if self.log.torn_from is not None:
+            is_after = self.rows["start"] > self.log.torn_from
+            is_inside |= is_after & (self.rows["first"] < self.log.base_offset)
         was_searched = self.log.unsearched_from is None and not self.log.unreadable_bytes
-        return was_searched and bool((self.fates == Fate.INSIDE).all())
+        return was_searched and not (~is_inside & (self.rows["end"] > position)).any()
 
     def odd_from(self) -> int:
         """Return the byte at which the first batch would begin that does not stay in the log.
