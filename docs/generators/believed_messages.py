@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
 
-from segproof.stretches.rocketmq import facts, file_rules, message_rules
+from segproof.stretches.rocketmq import facts, file_rules, message_rules, witnesses
 from segproof.stretches.rocketmq.placing import RULES
 from segproof_tests.message_examples import EXAMPLES, LEGEND, Example
 
@@ -76,7 +76,7 @@ def _picture(example: Example) -> str:
 def _numbers() -> str:
     rows = "".join(
         f"| `{name}` | {value:,} | {' '.join(why.split())} |\n"
-        for module in (facts, file_rules, message_rules)
+        for module in (facts, file_rules, message_rules, witnesses)
         for name, value, why in _constants(module)
     )
     return f"\n## Numbers\n\n| constant | value | why this number |\n| --- | --- | --- |\n{rows}"

@@ -16,7 +16,12 @@ from segproof_harness.salvage_draws.disk_damages import (
 )
 from segproof_harness.salvage_draws.disk_damages import Target as Stretch
 from segproof_harness.salvage_draws.rocketmq_reader import UNIT
-from segproof_harness.salvage_draws.rocketmq_stores import DrawnStore, drawn_store
+from segproof_harness.salvage_draws.rocketmq_stores import (
+    NO_HOSTS,
+    OTHER_HOSTS,
+    DrawnStore,
+    drawn_store,
+)
 
 MESSAGE_COUNTS = (1, 2, 3, 12, 40, 40, 120)
 FOREIGN_IDENT = 500_000
@@ -53,10 +58,14 @@ class DamagedStore:
 
 
 def draw_store(seed: int, folder: Path) -> DamagedStore:
-    """Return a store with one to three damages; `folder` is for files in between."""
+    """Return a store with one to three damages; `folder` is for files in between.
+
+    The other store, of which blocks are copied, is of the same broker or of another one.
+    """
     random = Random(seed)
     store = damaged_store(drawn_store(random, folder / "sound", MESSAGE_COUNTS))
-    other = drawn_store(random, folder / "foreign", MESSAGE_COUNTS[3:], FOREIGN_IDENT)
+    hosts = Random(f"hosts {seed}").choice((NO_HOSTS, OTHER_HOSTS))
+    other = drawn_store(random, folder / "foreign", MESSAGE_COUNTS[3:], FOREIGN_IDENT, hosts)
     logs = sorted((other.path / "commitlog").iterdir())
     store.log.foreign = random.choice(logs).read_bytes().rstrip(b"\0")
     for _ in range(random.choice((1, 1, 2, 3))):

@@ -45,6 +45,7 @@ class StoreInput:
     - offset: the message states another offset than that of its place;
     - number: a whole message of its queue has its number, or numbers do not rise over it;
     - queue: the unit of its number leads elsewhere, or another unit leads to it;
+    - host: another broker stored it than all of this store's;
     - time: it was stored before the message before it, or after the one after it, by more than
       CLOCKS_APART_MS.
     """
@@ -84,6 +85,9 @@ class StoreInput:
         leads = [each for each in self.units.values() if each[0] == place]
         if (message.is_queued and unit and unit[0] != place) or (leads and unit not in leads):
             return "queue"
+        hosts = {own.store_host for own in self.in_place.values()}
+        if hosts and message.store_host not in hosts:
+            return "host"
         before = [own.store_time for at, own in self.in_place.items() if at < place]
         after = [own.store_time for at, own in self.in_place.items() if at > place]
         time = message.store_time

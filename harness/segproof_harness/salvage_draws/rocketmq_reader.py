@@ -41,6 +41,12 @@ class Stored(NamedTuple):
         return int.from_bytes(self.raw[at : at + 8], "big", signed=True)
 
     @property
+    def store_host(self) -> bytes:
+        """The address of the broker that stored it, without the zeros at its end."""
+        at = 76 if self.flags & 16 else 64
+        return self.raw[at : at + (20 if self.flags & 32 else 8)].rstrip(b"\0")
+
+    @property
     def is_queued(self) -> bool:
         """Whether a queue has a unit of it."""
         return self.flags & 12 in (0, 8)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from segproof.files import REAL_FILES
 from segproof.rebuilding.store_rebuild import rebuild_index
@@ -33,7 +34,21 @@ FIRST_MS = 1_700_000_000_000
 COUNTS = (12, 40, 120)
 
 
-def encoded(random: Random, offset: int, number: int, ident: int, time: int) -> bytes:
+class Hosts(NamedTuple):
+    """The addresses in messages: of the producer, and of the broker that stored them."""
+
+    born: bytes
+    store: bytes
+
+
+NO_HOSTS = Hosts(b"", b"")
+OTHER_HOSTS = Hosts(bytes((10, 0, 0, 3)), bytes((10, 0, 0, 2)))
+"""Of another broker."""
+
+
+def encoded(
+    random: Random, offset: int, number: int, ident: int, time: int, hosts: Hosts = NO_HOSTS
+) -> bytes:
     """Return a message with an own body."""
     is_new, flags = random.random() < 0.3, random.choice((0, 0, 0, 0, 4, 8, 12, 16, 48))
     body = b"%06d:" % ident + random.randbytes(random.choice((0, 5, 40, 200, 700)))
@@ -42,8 +57,8 @@ def encoded(random: Random, offset: int, number: int, ident: int, time: int) -> 
     keys = " ".join(f"k{ident * 3 % 50 + extra}" for extra in range(random.choice((0, 1, 2))))
     pairs = {"KEYS": keys, "UNIQ_KEY": f"U{ident}" if random.random() < 0.7 else "", "TAGS": tags}
     properties = "".join(f"{key}\x01{value}\x02" for key, value in pairs.items() if value).encode()
-    host = bytes(8) if not flags & 16 else bytes(20)
-    store_host = bytes(8) if not flags & 32 else bytes(20)
+    host = hosts.born.ljust(20 if flags & 16 else 8, b"\0")
+    store_host = hosts.store.ljust(20 if flags & 32 else 8, b"\0")
     name = topic.encode()
     rest = b"".join(
         (
@@ -76,7 +91,11 @@ class DrawnStore:
 
 
 def drawn_store(
-    random: Random, path: Path, counts: Sequence[int] = COUNTS, first_ident: int = 0
+    random: Random,
+    path: Path,
+    counts: Sequence[int] = COUNTS,
+    first_ident: int = 0,
+    hosts: Hosts = NO_HOSTS,
 ) -> DrawnStore:
     """Write a store with a log of some files, its queues, an index and a checkpoint.
 
@@ -93,7 +112,7 @@ def drawn_store(
     for ident in range(first_ident, first_ident + random.choice(counts)):
         time += random.choice((0, 1, 30, 2000))
         state = random.getstate()
-        probe = parsed(encoded(random, offset, 0, ident, time), 0)
+        probe = parsed(encoded(random, offset, 0, ident, time, hosts), 0)
         assert probe is not None
         if offset % size + len(probe.raw) + 8 > size:
             tail = size - offset % size
@@ -103,7 +122,7 @@ def drawn_store(
             offset += tail
         key = (probe.topic, probe.queue)
         random.setstate(state)
-        found = parsed(encoded(random, offset, numbers[key], ident, time), 0)
+        found = parsed(encoded(random, offset, numbers[key], ident, time, hosts), 0)
         assert found is not None
         numbers[key] += found.is_queued
         logs.setdefault(offset - offset % size, bytearray()).extend(found.raw)

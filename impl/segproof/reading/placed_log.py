@@ -24,8 +24,16 @@ from segproof.reading.queue_units import (
 from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, folders_in, queue_number
 from segproof.rocketmq.index_service import INDEX
-from segproof.stretches.rocketmq.desk import Needs, Placement
-from segproof.stretches.rocketmq.facts import UNIT, Facts, Int64s, Range, Units, queue_mark
+from segproof.stretches.rocketmq.desk import Bools, Needs, Placement
+from segproof.stretches.rocketmq.facts import (
+    UNIT,
+    Facts,
+    Int64s,
+    Range,
+    Units,
+    place_marks,
+    queue_mark,
+)
 from segproof.stretches.rocketmq.framing import FramedLog
 from segproof.stretches.rocketmq.placing import place
 
@@ -55,29 +63,35 @@ def placed(
 
 def more(facts: Facts, needs: Needs, framed: FramedLog, files: Files) -> Facts:
     """Return facts with what a decision needs. Raises: OSError."""
-    if needs.units:
-        units = _inside(framed.log.store_path, needs.units, files)
+    if needs.units or needs.places:
+        units = _wanted(framed.log.store_path, needs, files)
         framed.meet(facts, units)
-        facts = with_units(facts, needs.units, units)
+        facts = with_units(facts, needs, units)
     return framed.messages(facts, list(needs.rows)) if needs.rows else facts
 
 
-def with_units(facts: Facts, ranges: tuple[Range, ...], units: Units) -> Facts:
-    """Return facts with all units of some ranges, which messages have met."""
-    starts, ends = (np.array(one, np.int64) for one in zip(*ranges, strict=True))
-    others = facts.units[~_are_in(facts.units["offset"], starts, ends)]
-    found = np.concatenate([others, units])
+def with_units(facts: Facts, needs: Needs, units: Units) -> Facts:
+    """Return facts with the units that a decision needs, which messages have met."""
+    found = np.concatenate([facts.units[~_are_wanted(facts.units, needs)], units])
     known = list[Range]()
-    for start, end in sorted({*facts.known, *ranges}):
+    for start, end in sorted({*facts.known, *needs.units}):
         if known and start <= known[-1][1]:
             known[-1] = known[-1][0], max(known[-1][1], end)
         else:
             known.append((start, end))
     ordered = found[np.argsort(found["offset"], kind="stable")]
-    return replace(facts, units=ordered, known=tuple(known))
+    return replace(facts, units=ordered, known=tuple(known), asked=facts.asked | needs.places)
 
 
-def _are_in(offsets: Int64s, starts: Int64s, ends: Int64s) -> np.ndarray[tuple[int], np.dtype]:
+def _are_wanted(units: Units, needs: Needs) -> Bools:
+    wanted = np.isin(place_marks(units), np.array(sorted(needs.places), np.uint64))
+    if needs.units:
+        starts, ends = (np.array(one, np.int64) for one in zip(*needs.units, strict=True))
+        wanted |= _are_in(units["offset"], starts, ends)
+    return np.asarray(wanted)
+
+
+def _are_in(offsets: Int64s, starts: Int64s, ends: Int64s) -> Bools:
     at = np.searchsorted(starts, offsets, "right") - 1
     return np.asarray((at >= 0) & (offsets < ends[np.maximum(at, 0)]))
 
@@ -103,9 +117,8 @@ def _sample(log: CommitLog, files: Files) -> tuple[Units, tuple[Range, ...]]:
     return units[np.argsort(units["offset"], kind="stable")], known
 
 
-def _inside(store: str, ranges: tuple[Range, ...], files: Files) -> Units:
-    starts, ends = (np.array(one, np.int64) for one in zip(*ranges, strict=True))
-    some = (units[_are_in(units["offset"], starts, ends)] for units in _units(store, files))
+def _wanted(store: str, needs: Needs, files: Files) -> Units:
+    some = (units[_are_wanted(units, needs)] for units in _units(store, files))
     found = np.concatenate([np.empty(0, UNIT), *some])
     return found[np.argsort(found["offset"], kind="stable")]
 

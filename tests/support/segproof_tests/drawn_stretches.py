@@ -297,9 +297,9 @@ def placed_in_steps(whole: Facts) -> Placement:
             parts += [facts.rows[done:row], whole.rows[is_in]]
             done = row + 1
         rows = np.concatenate([*parts, facts.rows[done:]])
-        assert len(rows) > len(facts.rows) or found.units
+        assert len(rows) > len(facts.rows) or found.units or found.places
         facts = replace(facts, rows=rows)
-        if found.units:
+        if found.units or found.places:
             facts = replace(facts, units=whole.units, known=whole.known)
     return found
 

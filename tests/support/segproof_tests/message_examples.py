@@ -63,9 +63,13 @@ EXAMPLES = (
     Example("other store", "Units know other messages everywhere: the queues are another store's.",
             ((0, "a- b- c- |"), (2048, "d- e- f-")), "kept kept kept kept kept kept",
             is_spared=True),
-    Example("other broker", "A block of another broker's log, which says the same offsets.",
+    Example("other log", "A block of another broker's log, which says the same offsets.",
             ((0, "a b ~ c! d! ~ e f"),), "kept kept aside aside kept kept"),
-    Example("other broker", "A broker had another address for a while: nothing is broken.",
+    Example("other log", "A block of a log of the same broker: units know other messages there.",
+            ((0, "a+ b+ ~ c- d- ~ e+ f+"),), "kept kept aside aside kept kept"),
+    Example("other log", "Units know other messages everywhere: the queues are another store's.",
+            ((0, "a- b- ~ c- d- ~ e- f-"),), "kept kept kept kept kept kept", is_spared=True),
+    Example("other log", "A broker had another address for a while: nothing is broken.",
             ((0, "a b c! d! e f"),), "kept kept kept kept kept kept", is_spared=True),
     Example("in place", "Whatever is broken around it.", ((0, "a ~ b ~ ~ c"),), "kept kept kept"),
     Example("in place", "It leaves no room for the blank end of its file.",
@@ -121,8 +125,9 @@ def log_of(example: Example) -> DrawnLog:
                 100 + name, 0, OTHERS if "!" in word else OURS, is_filler=word == "#",
             ))  # fmt: skip
             if word[-1] in "+-":
-                queue = 100 + name if word[-1] == "+" else 999
-                units.append((said, PART_BYTES, 0, queue, 0))
+                is_other = word[-1] == "-"
+                queue = 999 if is_other else 100 + name
+                units.append((said, PART_BYTES + is_other, 0, queue, 0))
         is_blank = blank is not None
         files.append(DrawnFile(begin, used if blank is None else blank, is_blank, tuple(torn)))
     assert all(one.used <= FILE_BYTES for one in files)

@@ -284,6 +284,58 @@ def test_a_file_that_units_contradict_is_set_aside() -> None:
     assert set(placed(replace(log, units=none).facts()).fates.tolist()) == {Fate.KEPT}
 
 
+def numbered(numbers: tuple[int, ...], broken: tuple[int, ...] = ()) -> tuple[Drawn, ...]:
+    """Return messages of one queue that follow each other; those at some places are broken."""
+    messages = (Drawn(at, 0, 120 * at, 120, 120 * at, FIRST_MS + at, number=number)
+                for at, number in enumerate(numbers))  # fmt: skip
+    return tuple(one for one in messages if one.name not in broken)
+
+
+FILE = DrawnFile(0, 1200, is_blank=False)
+
+
+def test_numbers_tell_a_block_of_another_log() -> None:
+    """Between two numbers that rise; where these do not rise either, they say nothing."""
+    wrong = numbered((0, 1, 2, 9, 9, 5, 6), broken=(2, 5))
+    asides = [Fate.KEPT] * 2 + [Fate.ASIDE] * 2 + [Fate.KEPT]
+    assert placed(DrawnLog((FILE,), wrong).facts()).fates.tolist() == asides
+    equal = numbered((0,) * 7, broken=(2, 5))
+    assert placed(DrawnLog((FILE,), equal).facts()).fates.tolist() == [Fate.KEPT] * 5
+
+
+@pytest.mark.parametrize("number", [3, 7])
+def test_a_message_is_moved_as_its_number_says(number: int) -> None:
+    """Its sector is free where it says; but a number that the queue has elsewhere is not there."""
+    own = numbered((0, 1, 2, 3, 4, 5, 6), broken=(3, 5))
+    alone = Drawn(99, 0, 120 * 5, 120, 120 * 3, FIRST_MS, number=number)
+    log = DrawnLog((FILE,), (*own[:4], alone, *own[4:]))
+    fate = placed(log.facts()).fates.tolist()[4]
+    assert fate == (Fate.MOVED if number == 3 else Fate.ASIDE)
+
+
+def test_a_unit_restores_an_offset_whatever_is_broken_around() -> None:
+    """One that leads to the message by offset, size, queue and number."""
+    own = numbered((0, 1, 2, 3, 4), broken=(1, 3))
+    log = DrawnLog((FILE,), (own[0], replace(own[1], said=777_777), own[2]))
+    assert placed(log.facts()).fates.tolist()[1] == Fate.ASIDE
+    known = replace(log, units=((240, 120, 0, 1, 2),))
+    assert placed(known.facts()).fates.tolist()[1] == Fate.RESTORED
+
+
+def test_a_copy_at_the_end_of_moved_messages_costs_only_itself() -> None:
+    """Of messages whose file changed names with another one, the last is there twice."""
+    files = (DrawnFile(0, 360, is_blank=False), DrawnFile(FILE_BYTES, 600, is_blank=False))
+    own = [Drawn(at, 1, 120 * at, 120, 120 * at, FIRST_MS + at, number=at) for at in range(2)]
+    moved = [Drawn(9 + at, 0, 120 * at, 120, FILE_BYTES + 120 * at, FIRST_MS + at, number=9 + at)
+             for at in range(2)]  # fmt: skip
+    again = [replace(one, start=one.start + 120) for one in moved[1:]]
+    after = [Drawn(20 + at, 0, 360 + 120 * at, 120, FILE_BYTES + 240 + 120 * at, FIRST_MS + 9,
+                   number=11 + at) for at in range(4)]  # fmt: skip
+    log = DrawnLog(files, (*moved, *again, *after, *own))
+    fates = [Fate(fate) for fate in placed(log.facts()).fates.tolist()]
+    assert sorted(fates) == [Fate.MOVED] * 8 + [Fate.COPY]
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.rule}: {one.words}")
 def test_an_example_of_a_rule(example: Example) -> None:
     """Each message has the fate that the example tells; the rule decides one of its own example."""

@@ -3,13 +3,14 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.integers import INT64_MAX
 from segproof.rocketmq.message import BLANK_BYTES
 from segproof.stretches.rocketmq.facts import (
     NO_TIME,
@@ -18,10 +19,13 @@ from segproof.stretches.rocketmq.facts import (
     Range,
     Units,
     last_times,
+    place_mark,
+    place_marks,
     touch_in_claims,
 )
 
 Bools = NDArray[np.bool_]
+EVERYWHERE: Range = (0, INT64_MAX)
 
 
 class Fate(IntEnum):
@@ -110,6 +114,8 @@ class Needs:
     """Rows of several messages: wanted is a row for each message."""
     units: tuple[Range, ...] = ()
     """Ranges of the log: wanted are all units that lead there. In order, apart from each other."""
+    places: frozenset[int] = frozenset()
+    """Places in queues, as `place_mark` gives them: wanted are the units there."""
 
 
 class Taken:
@@ -139,6 +145,33 @@ class Taken:
             rows.append(self._later[at][2])
             at += 1
         return rows
+
+    def before(self, offset: int) -> Iterator[int]:
+        """Yield the rows that end at an offset or before it, the last one first."""
+        first = int(np.searchsorted(self._ends, offset, "right")) - 1
+        later = bisect_left(self._later, (offset, -1, -1)) - 1
+        while first >= 0 or later >= 0:
+            if later < 0 or (first >= 0 and self._starts[first] > self._later[later][0]):
+                yield int(self._rows[first])
+                first -= 1
+            else:
+                yield self._later[later][2]
+                later -= 1
+
+    def after(self, offset: int) -> Iterator[int]:
+        """Yield the rows that begin at an offset or after it, the first one first."""
+        first = int(np.searchsorted(self._starts, offset))
+        later = bisect_left(self._later, (offset, -1, -1))
+        while first < len(self._starts) or later < len(self._later):
+            is_first = first < len(self._starts)
+            if later == len(self._later) or (
+                is_first and self._starts[first] < self._later[later][0]
+            ):
+                yield int(self._rows[first])
+                first += 1
+            else:
+                yield self._later[later][2]
+                later += 1
 
     def touches(self, start: int, end: int) -> bool:
         """Return whether a range ends at `start` or begins at `end`."""
@@ -177,7 +210,10 @@ class Desk:
         self.unit_fates = np.zeros(len(self.units), np.int8)
         self._row_needs: set[int] = set()
         self._unit_needs: list[Range] = []
+        self._place_needs: set[int] = set()
         self._ends = np.array([end for _, end in facts.known], np.int64)
+        self._marks: NDArray[np.uint64] | None = None
+        self._order: Int64s = np.empty(0, np.int64)
         self._set_runs()
 
     def _set_runs(self) -> None:
@@ -232,6 +268,19 @@ class Desk:
         first, stop = np.searchsorted(self.units["offset"], [start, end])
         return self.units[first:stop]
 
+    def unit_at(self, queue: int, number: int) -> Units:
+        """Return the units at a place of a queue; note where they are not at hand."""
+        if self._marks is None:
+            marks = place_marks(self.units)
+            self._order = np.argsort(marks, kind="stable")
+            self._marks = marks[self._order]
+        mark = place_mark(queue, number)
+        if mark not in self.facts.asked and self.facts.known[:1] != (EVERYWHERE,):
+            self._place_needs.add(mark)
+        first = int(np.searchsorted(self._marks, np.uint64(mark)))
+        stop = int(np.searchsorted(self._marks, np.uint64(mark), "right"))
+        return self.units[self._order[first:stop]]
+
     def begins_of(self, offsets: Int64s) -> Int64s:
         """Return where the files begin in which offsets lie, those that are missing too."""
         size, begins = self.facts.file_bytes, self.settled
@@ -273,7 +322,7 @@ class Desk:
 
     def needs(self) -> Needs | None:
         """Return what the rules so far lack."""
-        if not (self._row_needs or self._unit_needs):
+        if not (self._row_needs or self._unit_needs or self._place_needs):
             return None
         ranges = list[Range]()
         for start, end in sorted(self._unit_needs):
@@ -281,7 +330,7 @@ class Desk:
                 ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)
             else:
                 ranges.append((start, end))
-        return Needs(tuple(sorted(self._row_needs)), tuple(ranges))
+        return Needs(tuple(sorted(self._row_needs)), tuple(ranges), frozenset(self._place_needs))
 
     def placement(self) -> Placement:
         """Return what was decided."""

@@ -148,6 +148,8 @@ class Facts:
     """Some of each file, and all of `known`."""
     known: tuple[Range, ...] = ()
     """Ranges whose units are all in `units`; in order, apart from each other."""
+    asked: frozenset[int] = frozenset()
+    """Places in queues, as `place_mark` gives them, whose units are all in `units`."""
 
 
 def joined(rows: Rows) -> Rows:
@@ -204,6 +206,17 @@ def marks_of(columns: Sequence[NDArray[np.integer]]) -> NDArray[np.uint64]:
 def queue_mark(topic: bytes, queue_id: int) -> int:
     """Return the number of a queue in rows and units; never 0."""
     return crc32(b"%d/%b" % (queue_id, topic)) or 1
+
+
+def place_marks(units: Units) -> NDArray[np.uint64]:
+    """Return a number for the queue and the place in it of each unit."""
+    return marks_of([units["queue"], units["number"]])
+
+
+def place_mark(queue: int, number: int) -> int:
+    """Return the number of a place in a queue, as `place_marks` does."""
+    found = marks_of([np.array([queue], np.uint32), np.array([number], np.int64)])
+    return int(found[0])
 
 
 def meet(units: Units, rows: Rows) -> None:

@@ -6,12 +6,17 @@ Laws: RMQDISK-25, RMQDISK-44, RMQDISK-55.
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from segproof.stretches.rocketmq.desk import Desk, Fate
 from segproof.stretches.rocketmq.facts import Int64s, Met, Reach
+from segproof.stretches.rocketmq.witnesses import (
+    NEAR_MESSAGES,
+    WRONG_TIMES,
+    are_units_ours,
+    witness,
+)
 
 SECTOR_BYTES = 512
 """A disk writes blocks of a multiple of this, at a multiple of it. So a misplaced block moves its
@@ -22,9 +27,6 @@ may say any file, and each needs a file of its own size. Eight lost files in a r
 WRONG_MIN = 8
 """A file is of another store if at least so many units lead into other messages than theirs: fewer
 may be the damage of one sector of a queue, which holds 25 units."""
-WRONG_TIMES = 3
-"""And more than so many times as many as lead to their own: one damaged queue of four makes three
-right units for each wrong one, and never three wrong ones for each right one."""
 RIGHT_MIN = 3
 """Units that must agree with other files before a file is called another store's: with fewer the
 queues may be another store's. Also the units that are enough against a file with none for it."""
@@ -170,27 +172,51 @@ def _are_of_others(right: int, wrong: int) -> bool:
     return wrong >= WRONG_MIN and wrong > WRONG_TIMES * right
 
 
-def other_host(desk: Desk) -> None:
-    """Doubt messages of another broker between damage, between messages of one broker."""
+def other_log(desk: Desk) -> None:
+    """Doubt messages beside broken bytes that units, numbers or addresses contradict."""
     here = in_place(desk)
-    hosts = desk.rows["host"][here]
-    edges = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist(), len(here)]
-    parts = list(pairwise(edges))
-    for before, (first, stop), after in zip(parts, parts[1:], parts[2:], strict=False):
-        if hosts[before[0]] != hosts[after[0]]:
-            continue
-        rows = here[first:stop]
-        pairs = ((here[first - 1], rows[0]), (rows[-1], here[stop]))
-        if any(_touch(desk, int(one), int(other)) for one, other in pairs):
-            continue
-        spans = [(int(desk.said[row]), int(desk.said[row] + desk.sizes[row])) for row in rows]
-        if not any((desk.units_in(*span)["met"] == Met.AGREES).any() for span in spans):
+    here = here[np.argsort(desk.said[here], kind="stable")]
+    at = {row: number for number, row in enumerate(here.tolist())}
+    for run in _broken_around(desk, here):
+        rows = list(range(int(desk.run_firsts[run]), int(desk.run_stops[run])))
+        first, last = at[rows[0]], at[rows[-1]]
+        before, after = here[first - 1 :: -1] if first else here[:0], here[last + 1 :]
+        if _is_of_other_log(desk, rows, before, after):
             desk.decide(rows, Fate.ASIDE)
 
 
-def _touch(desk: Desk, row: int, other: int) -> bool:
-    """Return whether a row of a file begins where another one ends, or one file ends whole."""
-    one, two = desk.rows[row], desk.rows[other]
-    if one["file"] != two["file"]:
-        return bool(two["start"] == 0 and desk.facts.files[one["file"]].blank_from == one["end"])
-    return bool(one["end"] == two["start"])
+def _broken_around(desk: Desk, here: Int64s) -> list[int]:
+    """Return the runs in their places beside which bytes are broken."""
+    rows, files = desk.rows, desk.facts.files
+    firsts, lasts = desk.run_firsts, desk.run_stops - 1
+    is_next = (rows["file"][1:] == rows["file"][:-1]) & (rows["start"][1:] == rows["end"][:-1])
+    is_next = np.append(is_next, False)
+    ends = np.array([(one.blank_from or -1, one.zeros_from) for one in files], np.int64)
+    is_end = (ends[desk.files[lasts]] == rows["end"][lasts, None]).any(axis=1)
+    is_broken = ~(is_next[lasts] | is_end) | ~(is_next[firsts - 1] | (rows["start"][firsts] == 0))
+    is_here = np.isin(firsts, here)
+    found: list[int] = np.flatnonzero(is_broken & is_here).tolist()
+    return found
+
+
+def _is_of_other_log(desk: Desk, rows: list[int], before: Int64s, after: Int64s) -> bool:
+    start, end = int(desk.said[rows[0]]), int(desk.said[rows[-1]] + desk.sizes[rows[-1]])
+    if desk.evidence(start, end)[Met.AGREES]:
+        return False
+    units = desk.units_in(start, end)
+    if (units["met"] == Met.AGREES).any():
+        return False
+    if int(desk.rows["messages"][rows].sum()) > NEAR_MESSAGES:
+        return False
+    ours = are_units_ours(desk, start, end)
+    known = witness(desk, rows, 0, before.tolist(), after.tolist(), is_here=True)
+    right, wrong = known if ours or not len(desk.units) else (0, 0)
+    units = units[units["size"] > 0]
+    is_of = units["offset"][:, None] == desk.said[rows]
+    is_of = (is_of & (units["size"][:, None] == desk.sizes[rows])).any(axis=1)
+    right += int(np.count_nonzero(is_of))
+    wrong += ours * int(np.count_nonzero(~is_of))
+    hosts = desk.rows["host"]
+    if len(before) and len(after) and hosts[before[0]] == hosts[after[0]]:
+        wrong += int(hosts[before[0]] != hosts[rows[0]])
+    return wrong > right

@@ -11,22 +11,17 @@ import numpy as np
 
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import BLANK_BYTES
-from segproof.stretches.rocketmq.candidates import ROLLED_BACK
 from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate, UnitFate
 from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, agree
 from segproof.stretches.rocketmq.file_rules import FILES_BEYOND, SECTOR_BYTES, in_place
+from segproof.stretches.rocketmq.witnesses import NEAR_MESSAGES, are_units_ours, witness
 
 FLIPPED_BITS_MAX = 2
 """An offset that differs from the place in at most this many bits is damaged. Two random offsets of
 63 bits differ in so few bits with a chance of 1 in 4.6e15; a memory fault changes one or two."""
-NEAR_MESSAGES = 256
-"""Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
-queues stores each of them 4 times within so many; more of them would be more details to read."""
 ENOUGH_UNITS = 16
 """With fewer units at hand all that lead to the messages are asked for. One unit may be damaged; of
 16 not most."""
-IN_QUEUES = (0, 8)
-"""Bits of a transaction in the flags of messages that are in a queue: none, or committed."""
 UINT64_MASK = (1 << 64) - 1
 
 
@@ -87,17 +82,18 @@ def offset(desk: Desk) -> None:
     is_of_row = (desk.fates == Fate.UNDECIDED) & (desk.run_messages[desk.run_of] > 1)
     rows = np.flatnonzero(is_of_row)
     said, ends = desk.said[rows], desk.said[rows] + desk.sizes[rows]
-    for row in _suspects(desk):
+    bound = _suspects(desk)
+    for row, is_touched in bound.items():
         lies = int(desk.lies()[row])
         end = lies + int(desk.sizes[row])
         is_free = not (desk.taken.over(lies, end) or ((said < end) & (lies < ends)).any())
-        if is_free and _belongs_here(desk, row, lies):
+        if is_free and _belongs_here(desk, row, lies, is_touched=is_touched):
             desk.keep(row, Fate.RESTORED, lies)
 
 
-def _suspects(desk: Desk) -> list[int]:
-    """Return rows of one message that say another offset than their place, and touch on both sides
-    what is kept, another such row, or the begin or the end of their file."""
+def _suspects(desk: Desk) -> dict[int, bool]:
+    """Return the rows of one message that say another offset than their place. True for those that
+    touch on both sides what is kept, another such row, or the begin or the end of their file."""
     rows, lies = desk.rows, desk.lies()
     is_alone = desk.run_messages[desk.run_of] == 1
     is_alone &= (desk.fates == Fate.UNDECIDED) & (desk.said != lies) & (lies >= 0)
@@ -117,7 +113,7 @@ def _suspects(desk: Desk) -> list[int]:
         is_next = row + 1 < len(rows) and _touch_in_file(desk, row, row + 1)
         if not (is_end or (is_next and (is_firm[row + 1] or row + 1 in bound))):
             bound.discard(row)
-    return [row for row in alone if row in bound]
+    return {row: row in bound for row in alone}
 
 
 def _touch_in_file(desk: Desk, row: int, other: int) -> bool:
@@ -125,13 +121,17 @@ def _touch_in_file(desk: Desk, row: int, other: int) -> bool:
     return bool(one["file"] == two["file"] and one["end"] == two["start"])
 
 
-def _belongs_here(desk: Desk, row: int, lies: int) -> bool:
+def _belongs_here(desk: Desk, row: int, lies: int, *, is_touched: bool) -> bool:
     """Return whether a message belongs where it lies, and not where it says."""
     said, size, one = int(desk.said[row]), int(desk.sizes[row]), desk.rows[row : row + 1]
     here = desk.units_in(lies, lies + 1)
     here = here[here["queue"] != 0]  # others say that a message lies here, and not which one
-    if len(here):
-        return bool(agree(here, np.repeat(one, len(here)), here["offset"]).any())
+    if len(here) and not (here["size"] == size).any():
+        return False
+    if agree(here, np.repeat(one, len(here)), here["offset"]).any():
+        return True
+    if not is_touched:
+        return False
     if not _is_of_our_broker(desk, row):
         return False
     there = desk.units_in(said, said + 1)
@@ -143,8 +143,9 @@ def _belongs_here(desk: Desk, row: int, lies: int) -> bool:
     has_room = not over and desk.file_begin(row) is not None
     if ((lies ^ said) & UINT64_MASK).bit_count() <= FLIPPED_BITS_MAX:
         fits_there = has_room and desk.taken.touches(said, said + size)
-        return not fits_there or _goes_on(desk, row)
-    return not (has_room and (said - lies) % SECTOR_BYTES == 0) and _goes_on(desk, row)
+        return not fits_there or _goes_on(desk, row, lies)
+    is_block = has_room and (said - lies) % SECTOR_BYTES == 0
+    return not is_block and not len(here) and _goes_on(desk, row, lies)
 
 
 def _same(desk: Desk, row: int, over: list[int]) -> bool:
@@ -163,25 +164,11 @@ def _is_of_our_broker(desk: Desk, row: int) -> bool:
     return not len(hosts) or bool((hosts == desk.rows["host"][row]).any())
 
 
-def _goes_on(desk: Desk, row: int) -> bool:
-    """Return whether a message has the number that its queue has between messages near it."""
-    one = desk.rows[row]
-    if one["flags"] & ROLLED_BACK not in IN_QUEUES:
-        return False
-    for step in (-1, 1):
-        seen, at = 0, row + step
-        while 0 <= at < len(desk.rows) and seen < NEAR_MESSAGES:
-            other = desk.rows[at]
-            if desk.fates[at] in KEEPING:
-                seen += int(other["messages"])
-                desk.need([at])
-                is_of_queue = other["messages"] == 1 and other["queue"] == one["queue"]
-                if is_of_queue and other["flags"] & ROLLED_BACK in IN_QUEUES:
-                    if other["number"] == one["number"] + step:
-                        return True
-                    break
-            at += step
-    return False
+def _goes_on(desk: Desk, row: int, offset: int) -> bool:
+    """Return whether queues say more for a message at an offset than against it."""
+    before, after = desk.taken.before(offset), desk.taken.after(offset + int(desk.sizes[row]))
+    found = witness(desk, [row], offset - int(desk.said[row]), before, after)
+    return found.right > found.wrong
 
 
 def copy(desk: Desk) -> None:
@@ -253,8 +240,11 @@ def _is_in_reach(desk: Desk, begin: int) -> bool:
 def _put(desk: Desk, part: list[int]) -> bool:
     """Keep a part where it says if that is believed; return whether all of it is decided."""
     left = [row for row in part if desk.fates[row] == Fate.UNDECIDED]
-    if any(_judge_taken(desk, row) for row in left):
-        return True
+    free = [row for row in left if not _judge_taken(desk, row)]
+    if len(free) < len(left):
+        edges = np.flatnonzero(np.diff(free) > 1) + 1
+        decided = [_put(desk, one.tolist()) for one in np.split(np.array(free, int), edges)]
+        return all(decided)
     if not (left and _is_believed(desk, left)):
         return not left
     for row in left:
@@ -277,13 +267,18 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         return False  # an expired file has a free place too
     if not _is_of_our_broker(desk, part[0]):
         return False
-    if _messages(desk, part) > 1 or desk.taken.touches(said, end):
+    ours = are_units_ours(desk, said, end)
+    if _messages(desk, part) <= NEAR_MESSAGES and (ours or not len(desk.units)):
+        known = witness(desk, part, 0, desk.taken.before(said), desk.taken.after(end))
+        if known.right != known.wrong:
+            return known.right > known.wrong
+    if desk.taken.touches(said, end):
         return True
     row = desk.rows[part[0]]
     is_last = desk.facts.files[row["file"]].blank_from == row["end"] == end - begin
     is_block = (said - int(desk.lies()[part[0]])) % SECTOR_BYTES == 0
     is_within = begin <= desk.settled[-1]
-    return bool(is_last or (is_block and is_within) or _goes_on(desk, part[0]))
+    return bool(is_last or (is_within and (is_block or _messages(desk, part) > 1)))
 
 
 def room(desk: Desk) -> None:

@@ -80,12 +80,14 @@ RULES = (
         file_rules.other_store,
     ),
     Rule(
-        "other broker",
-        "Messages that another broker stored, between damage, between messages of one broker, are"
-        " of a block that was copied over this log.",
+        "other log",
+        "Messages beside broken bytes are of a block that was copied over this log if no unit knows"
+        " one of them, and more speaks against them than for them: units that lead to other"
+        " messages there, or with their numbers elsewhere; numbers that do not rise in their queue;"
+        " the address of another broker between messages of one.",
         "A broker that got another address: its messages go on without damage. Messages that a unit"
-        " of a queue knows.",
-        file_rules.other_host,
+        " of a queue knows. A log whose units lead nowhere: they are another store's.",
+        file_rules.other_log,
     ),
     Rule(
         "in place",
