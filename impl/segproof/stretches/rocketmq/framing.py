@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
@@ -40,15 +41,16 @@ from segproof.stretches.rocketmq.candidates import (
     CRC_BYTES_OF_A_BYTE,
     FIRST_BYTES,
     HEAD_BYTES,
-    ROLLED_BACK,
     SEARCH_PIECE_BYTES,
     candidates,
-    is_filler,
+    filler_rows,
 )
 from segproof.stretches.rocketmq.facts import (
+    CELL_BYTES,
     NO_TAGS,
     NO_TIME,
     STRETCH,
+    TIMES,
     UNIT,
     Facts,
     FileFacts,
@@ -69,6 +71,13 @@ SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = 
 HOST_AT = MESSAGE["store_host"].place
 """Where a message has the address of its broker: of 8 bytes, or 12 more if it is IPv6, and 12 bytes
 later if that of the producer is IPv6."""
+
+CONTENT = MESSAGE["magic"].place
+"""Where the words begin that tell the content of a message, from its magic to its store time."""
+WORD_BYTES, WORDS = 8, 8
+WEIGHTS = np.uint64(0x9E3779B97F4A7C15) * np.arange(3, 2 * WORDS + 3, 2, dtype=np.uint64)
+"""Odd numbers: each word times its own makes the mark of a message."""
+WEIGHTS[(MESSAGE["physical_offset"].place - CONTENT) // WORD_BYTES] = 0
 
 
 class FramedLog:
@@ -195,18 +204,20 @@ class _FileFraming:
         return reader.end_offset - one.start, reader.end_result is None
 
     def _rows_of(self, block: MessageBlock, reach: Reach) -> Rows:
-        rows = rows_of(block, self._number, self._one.start)
-        rows["reach"], rows["is_after_blank"] = reach, self._blank_from is not None
         _meet(self._units, block)
-        rolled = np.flatnonzero(block.rows[:, FLAGS] & ROLLED_BACK == ROLLED_BACK)
-        fills = [row for row in rolled.tolist() if is_filler(block.message(row))]
-        rows["is_filler"][fills] = True
-        lacks = np.flatnonzero(block.lacks_body)
-        self._torn += [(int(rows["start"][row]), int(rows["end"][row])) for row in lacks.tolist()]
-        kept = np.delete(np.arange(len(rows)), lacks)
-        few = joined(rows[kept])
+        lies, lacks = block.lies_at - self._one.start, np.flatnonzero(block.lacks_body)
+        if len(lacks):
+            ends = lies[lacks] + block.rows[lacks, SIZE]
+            self._torn += zip(lies[lacks].tolist(), ends.tolist(), strict=True)
+            block = block._replace(rows=np.delete(block.rows, lacks, 0))
+        fills = np.zeros(len(block.rows), np.bool_)
+        fills[filler_rows(block)] = True
+        firsts = _firsts(block, fills)
+        few = rows_of(block, self._number, self._one.start, firsts)
+        few["reach"], few["is_after_blank"] = reach, self._blank_from is not None
+        few["is_filler"] = fills[firsts]
         alone = np.flatnonzero(few["messages"] == 1)
-        detail(few, alone, block, kept[np.searchsorted(rows["start"][kept], few["start"][alone])])
+        detail(few, alone, block, firsts[alone])
         return few
 
     def _is_filled_up(self, position: int) -> bool:
@@ -263,30 +274,70 @@ class _FileFraming:
         return None, size, written
 
 
-def rows_of(block: MessageBlock, file: int, start: int) -> Rows:
-    """Return a row without details for each message of a block of a file that begins at `start`."""
-    columns, rows = block.rows, np.zeros(len(block.rows), STRETCH)
-    queue_ids, numbers = block.numbers()
-    flags = columns[:, FLAGS]
-    rows["file"], rows["start"] = file, block.lies_at - start
-    rows["end"], rows["said"] = rows["start"] + columns[:, SIZE], columns[:, SAID]
-    rows["messages"], rows["times"] = 1, NO_TIME
-    rows["times"][:, 0] = columns[:, TIME]
-    named = [columns[:, at] for at in (SIZE, BODY_CRC, TIME, FLAGS, TOPIC_BYTES)]
-    rows["mark"] = marks_of([*named, queue_ids, numbers])
-    host_at = columns[:, 0] + HOST_AT + np.where(flags & BORN_HOST_V6, 12, 0)
-    last_at = host_at + np.where(flags & STORE_HOST_V6, 12, 0)
-    hosts = [numbers_at(block.data, at, ">i8") for at in (host_at, last_at)]
-    rows["host"] = marks_of(hosts)
+def _firsts(block: MessageBlock, fills: NDArray[np.bool_]) -> Int64s:
+    """Return the numbers of the messages of a block at which a row begins."""
+    if not len(block.rows):
+        return np.empty(0, np.int64)
+    columns = np.ascontiguousarray(block.rows[:, : SAID + 1].T)
+    starts, said = columns[0], columns[SAID]
+    is_cut = np.diff(said - starts) != 0
+    is_cut |= starts[1:] != starts[:-1] + columns[SIZE, :-1]
+    is_cut |= np.diff(said // CELL_BYTES) != 0
+    is_cut |= np.diff(fills)
+    for part in _hosts(block):
+        is_cut |= part[1:] != part[:-1]
+    return np.append(0, np.flatnonzero(is_cut) + 1)
+
+
+def _hosts(block: MessageBlock) -> list[Int64s]:
+    """Return the first and the last 8 bytes of the address of the broker of each message."""
+    flags = block.rows[:, FLAGS]
+    at = block.rows[:, 0] + HOST_AT
+    if not (flags & (BORN_HOST_V6 | STORE_HOST_V6)).any():
+        return [numbers_at(block.data, at, "<i8")] * 2
+    at += np.where(flags & BORN_HOST_V6, 12, 0)
+    last = at + np.where(flags & STORE_HOST_V6, 12, 0)
+    return [numbers_at(block.data, one, "<i8") for one in (at, last)]
+
+
+def rows_of(block: MessageBlock, file: int, start: int, firsts: Int64s | None = None) -> Rows:
+    """Return a row without details for each message of a block of a file that begins at `start`; or
+    a row for those from each of `firsts` on."""
+    columns, count = block.rows, len(block.rows)
+    firsts = np.arange(count) if firsts is None else firsts
+    lasts = np.append(firsts[1:], count)[: len(firsts)] - 1
+    rows = np.zeros(len(firsts), STRETCH)
+    if not count:
+        return rows
+    rows["file"], rows["start"] = file, block.lies_at[firsts] - start
+    rows["end"] = block.lies_at[lasts] - start + columns[lasts, SIZE]
+    rows["said"], rows["messages"] = columns[firsts, SAID], lasts - firsts + 1
+    rows["mark"] = np.add.reduceat(_marks(block), firsts)
+    rows["host"] = marks_of(_hosts(block._replace(rows=columns[firsts])))
+    for back in range(TIMES):
+        at = np.maximum(lasts - back, firsts)
+        rows["times"][:, back] = np.where(at == lasts - back, columns[at, TIME], NO_TIME)
     return rows
+
+
+def _marks(block: MessageBlock) -> NDArray[np.uint64]:
+    """Return a number for the content of each message: equal ones have equal numbers."""
+    size = WORDS * WORD_BYTES
+    count = max(0, len(block.data) - size + 1)
+    heads: NDArray[np.void] = np.ndarray((count,), f"V{size}", block.data, 0, (1,))
+    words = heads[block.rows[:, 0] + CONTENT].view("<u8").reshape(-1, WORDS)
+    marks = np.einsum("ij,j->i", words, WEIGHTS)
+    marks ^= marks >> np.uint64(29)
+    marks *= WEIGHTS[0]
+    return np.asarray(marks ^ (marks >> np.uint64(32)))
 
 
 def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None:
     """Write to some rows, each of one message, the details of that message of a block."""
     if not len(at):
         return
-    _, places = block.numbers()
-    rows["number"][at], rows["flags"][at] = places[numbers], block.rows[numbers, FLAGS]
+    _, rows["number"][at] = block._replace(rows=block.rows[numbers]).numbers()
+    rows["flags"][at] = block.rows[numbers, FLAGS]
     rows["born"][at] = block.born_timestamps(numbers)
     for row, number in zip(at.tolist(), numbers.tolist(), strict=True):
         message = block.message(number)
@@ -298,6 +349,8 @@ def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None
 
 def _meet(units: Units, block: MessageBlock) -> None:
     """Write to units, in order, what the messages of a block say of them."""
+    if not len(units):
+        return
     said, sizes = block.phy_offsets, block.rows[:, SIZE]
     first, stop = np.searchsorted(units["offset"], [said.min(), (said + sizes).max()])
     if first >= stop:
