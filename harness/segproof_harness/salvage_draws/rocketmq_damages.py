@@ -60,7 +60,7 @@ class DamagedStore:
 def draw_store(seed: int, folder: Path) -> DamagedStore:
     """Return a store with one to three damages; `folder` is for files in between.
 
-    The other store, of which blocks are copied, is of the same broker or of another one.
+    Blocks of another store are copied over it, of the same broker or of another one.
     """
     random = Random(seed)
     store = damaged_store(drawn_store(random, folder / "sound", MESSAGE_COUNTS))
