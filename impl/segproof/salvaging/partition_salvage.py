@@ -56,7 +56,6 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, LogFacts
-from segproof.stretches.kafka.in_place import rows_of_log
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 STEPS = 3
@@ -108,7 +107,8 @@ class _Salvage:
         self._ledger = GapLedger(self._told, files, GAPS_TOLD)
         self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes)
         self._left: list[int] = []
-        """The rows of the log that were not looked at so far, the first one at the end."""
+        """The rows of the log that do not stay where they lie, and were not looked at so far; the
+        first one at the end."""
         self._was_moved = False
         """Whether the last row that was kept was moved."""
         self._place_end = 0
@@ -182,12 +182,12 @@ class _Salvage:
 
     def _save_batches(self, placed: PlacedPartition, number: int, file: ReadOnlyFile) -> None:
         """Copy what comes into the new log in the place of a log, and pass over the rest of it."""
-        log, rows, kept = placed.logs[number], placed.facts.rows, placed.kept_in(number)
+        log, kept = placed.logs[number], placed.kept_in(number)
         borders, border = list[int](), placed.facts.logs[number].size
         for one in reversed(kept):
             border = border if one.is_moved else one.start
             borders.append(border)
-        self._left = list(reversed(rows_of_log(placed.facts, number)))
+        self._left = placed.leaving(number)[::-1]
         at = self._place_end = 0
         for one, border in zip(kept, reversed(borders), strict=True):
             self._pass_over(placed, number, file, at, border)
@@ -198,8 +198,6 @@ class _Salvage:
                 continue
             self._keep(file, one, log, border)
             at = self._place_end = one.end
-            while self._left and rows["start"][self._left[-1]] < at:
-                self._left.pop()
         facts = placed.facts.logs[number]
         self._pass_over(placed, number, file, at, facts.size)
         if facts.next_base_offset is not None:
@@ -230,8 +228,8 @@ class _Salvage:
     ) -> None:
         """Take note of the bytes [start, end) of a log, in which no batch stays where it lies."""
         rows, placement, ledger = placed.facts.rows, placed.placement, self._ledger
-        facts, at = placed.facts.logs[number], start
-        while self._left and rows["start"][self._left[-1]] < end:
+        facts, at, starts = placed.facts.logs[number], start, rows["start"]
+        while self._left and starts[self._left[-1]] < end:
             row = self._left.pop()
             fate, one = placement.fates[row], rows[row]
             if fate == Fate.INSIDE:

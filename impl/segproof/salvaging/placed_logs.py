@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.files import Files
+from segproof.integers import INT64_MAX
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchScan
@@ -93,7 +94,8 @@ class PlacedPartition:
         """Return what comes into the new log in the place of a log, in the order of offsets.
 
         A batch that stays lies in its own; one that is moved, in the first one after all before it
-        that goes as far. Batches that touch and stay as they are come together.
+        that goes as far. Batches that touch and stay as they are come together; of those that are
+        moved, only if no offset is missing between them.
         """
         first, end = np.searchsorted(self.new_logs, (number, number + 1)).tolist()
         kept = self.placement.kept[first:end]
@@ -101,8 +103,11 @@ class PlacedPartition:
             return []
         rows, fates = self.facts.rows[kept], self.placement.fates[kept]
         firsts = self.placement.firsts[kept]
-        is_plain = (fates == Fate.KEPT) & ~rows["is_mended"]
-        joins = is_plain[:-1] & is_plain[1:] & (rows["end"][:-1] == rows["start"][1:])
+        is_plain = np.isin(fates, (Fate.KEPT, Fate.MOVED)) & ~rows["is_mended"]
+        is_dense = rows["last"][:-1] + 1 == rows["first"][1:]
+        joins = is_plain[:-1] & is_plain[1:] & (fates[:-1] == fates[1:])
+        joins &= (rows["end"][:-1] == rows["start"][1:]) & (rows["log"][:-1] == rows["log"][1:])
+        joins &= (fates[1:] == Fate.KEPT) | is_dense
         begins = np.flatnonzero(np.append(True, ~joins))
         ends = np.append(begins[1:], len(kept)) - 1
         columns = (
@@ -117,6 +122,12 @@ class PlacedPartition:
     def fates_of(self, number: int) -> LogFates:
         """Return the rows of a log with what becomes of them."""
         return LogFates.of(self.facts, self.placement, number)
+
+    def leaving(self, number: int) -> list[int]:
+        """Return the rows of a log that do not stay where they lie, in their order."""
+        own = rows_of_log(self.facts, number)
+        is_leaving = ~np.isin(self.placement.fates[own.start : own.stop], IN_PLACE)
+        return (own.start + np.flatnonzero(is_leaving)).tolist()
 
     def last_run(self, number: int) -> tuple[int, int] | None:
         """Return the bytes of the batches that touch at the end of a log, and stay as they are.
@@ -279,16 +290,12 @@ def _right_names(logs: Sequence[PlacedLog], facts: Facts, files: Files) -> dict[
 
 
 def _new_logs(logs: Sequence[PlacedLog], facts: Facts, placement: Placement) -> Int64s:
-    found, number = list[int](), 0
-    for row in placement.kept.tolist():
-        if placement.fates[row] in IN_PLACE:
-            number = max(number, int(facts.rows["log"][row]))
-        else:
-            first = int(placement.firsts[row])
-            while (end := logs[number].next_base_offset) is not None and end <= first:
-                number += 1
-        found.append(number)
-    return np.array(found, np.int64)
+    kept, firsts = placement.kept, placement.firsts[placement.kept]
+    ends = [INT64_MAX if one.next_base_offset is None else one.next_base_offset for one in logs]
+    by_name = np.searchsorted(np.maximum.accumulate(np.array(ends, np.int64)), firsts, "right")
+    is_in_place = np.isin(placement.fates[kept], IN_PLACE)
+    found: Int64s = np.maximum.accumulate(np.where(is_in_place, facts.rows["log"][kept], by_name))
+    return found
 
 
 class _Refused(NamedTuple):

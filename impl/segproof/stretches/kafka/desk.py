@@ -5,7 +5,7 @@ Laws: BATCH-3, EPOCH-1.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
 
@@ -16,7 +16,6 @@ from segproof.stretches.kafka.facts import (
     Bools,
     Facts,
     Int64s,
-    NeedsBatches,
     Part,
     Rows,
 )
@@ -80,14 +79,6 @@ class Group:
     """Whether bytes are lost beside it."""
 
 
-class MustOpen(Exception):  # noqa: N818 - it is no error: placing asks, and is asked again
-    """A rule needs batches of the inside of stretches."""
-
-    def __init__(self, *parts: Part) -> None:
-        super().__init__(parts)
-        self.needs = NeedsBatches(parts)
-
-
 def parts_that_meet(rows: Rows) -> tuple[Part, ...]:
     """Return how stretches have to be cut, so that no other row begins or ends inside one.
 
@@ -122,6 +113,14 @@ def parts_that_meet(rows: Rows) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def _inserted(values: Int64s, places: Int64s, added: Int64s) -> Int64s:
+    """Return values with others at rising places; for one place this takes no pass in Python."""
+    at = int(places[0])
+    if at == places[-1]:
+        return np.concatenate([values[:at], added, values[at:]])
+    return np.insert(values, places, added)
+
+
 class Desk:
     """The rows of a partition, their fates so far, and those that are kept so far."""
 
@@ -130,6 +129,9 @@ class Desk:
         count = len(self.rows)
         self.rule = 0
         """The index of the rule that is deciding."""
+        self.asked: dict[int, Part] = {}
+        """What a rule needs of the inside of stretches, by row. Its decisions count for nothing
+        then: it is asked again."""
         self.fates = np.full(count, Fate.UNDECIDED, np.int8)
         self.rules = np.zeros(count, np.int8)
         self.firsts: Int64s = self.rows["first"].copy()
@@ -153,6 +155,9 @@ class Desk:
             [-1 if log.next_base_offset is None else log.next_base_offset for log in self.logs],
             np.int64,
         )
+        self._by_first = np.argsort(self.rows["first"], kind="stable")
+        self._stated = self.rows["first"][self._by_first]
+        self._joints = self._touching()
 
     # --- deciding
 
@@ -162,9 +167,16 @@ class Desk:
         self.fates[rows], self.rules[rows] = fate, self.rule
         if fate in KEPT_FATES and len(rows):
             rows = rows[np.argsort(self.firsts[rows], kind="stable")]
-            places = np.searchsorted(self.kept_firsts, self.firsts[rows], "right")
-            self.kept = np.insert(self.kept, places, rows)
-            self.kept_firsts = np.insert(self.kept_firsts, places, self.firsts[rows])
+            firsts = self.firsts[rows]
+            places = np.searchsorted(self.kept_firsts, firsts, "right")
+            self.kept = _inserted(self.kept, places, rows)
+            self.kept_firsts = _inserted(self.kept_firsts, places, firsts)
+
+    def restore(self, rows: list[int], firsts: list[int]) -> None:
+        """Keep rows with other first offsets than they state."""
+        self.firsts[rows] = firsts
+        self._joints = self._touching()
+        self.decide(rows, Fate.RESTORED)
 
     def set_aside(self, rows: Int64s | list[int]) -> None:
         """Set rows aside that were kept so far."""
@@ -175,6 +187,14 @@ class Desk:
     def undecided(self) -> list[int]:
         """Return the rows without a fate, in their order."""
         return np.flatnonzero(self.fates == Fate.UNDECIDED).tolist()
+
+    def undecided_in(self, hole: Hole) -> Int64s:
+        """Return the rows without a fate whose offsets all lie in a hole, in the order of these."""
+        bounds = np.searchsorted(self._stated, (hole.first, hole.last + 1)).tolist()
+        inside = self._by_first[slice(*bounds)]
+        is_left = self.fates[inside] == Fate.UNDECIDED
+        found: Int64s = inside[is_left & (self.rows["last"][inside] <= hole.last)]
+        return found
 
     # --- one row, and two
 
@@ -205,17 +225,21 @@ class Desk:
         ends &= self._indexed_to[own["log"]] <= (self.firsts + self.spans)[rows]
         return ends
 
-    def touch(self, rows: Int64s, others: Int64s) -> Bools:
-        """Return where no byte is lost between two rows, in one log or across the border of two."""
-        one, two = self.rows[rows], self.rows[others]
+    def _touching(self) -> Bools:
+        """Return which rows touch the one after them, in one log or across the border of two."""
+        one, two = self.rows[:-1], self.rows[1:]
         is_same: Bools = (one["log"] == two["log"]) & (one["end"] == two["start"])
         is_next: Bools = (one["log"] + 1 == two["log"]) & (two["start"] == 0)
-        touch: Bools = is_same | is_next & self.ends_log(rows)
+        return np.append(is_same | is_next & self.ends_log(np.arange(len(one))), False)
+
+    def touch(self, rows: Int64s, others: Int64s) -> Bools:
+        """Return where no byte is lost between two rows, in one log or across the border of two."""
+        touch: Bools = (rows + 1 == others) & self._joints[rows]
         return touch
 
     def touches(self, row: int, other: int) -> bool:
         """Return whether no byte is lost between two rows."""
-        return bool(self.touch(np.array([row]), np.array([other]))[0])
+        return row + 1 == other and bool(self._joints[row])
 
     # --- what is kept
 
@@ -277,6 +301,19 @@ class Desk:
         end = self.logs[-1].limit if after is None else int(self.firsts[after])
         return Hole(before, after, begin, end - 1) if begin <= first and last < end else None
 
+    def holes(self, rows: Int64s) -> Int64s:
+        """Return the place in `kept` of each row's offsets; -1 if one of them is kept.
+
+        That is where `around` returns a hole, for many rows at once.
+        """
+        firsts, lasts = self.rows["first"][rows], self.rows["last"][rows]
+        places = np.searchsorted(self.kept_firsts, firsts, "right")
+        before = np.append(-1, (self.firsts + self.spans)[self.kept])[places]
+        after = np.append(self.kept_firsts, self.logs[-1].limit)[places]
+        is_missing = (before < firsts) & (firsts <= lasts) & (lasts < after)
+        holes: Int64s = np.where(is_missing & (len(self.kept) > 0), places, -1)
+        return holes
+
     def groups(self) -> list[Group]:
         """Return the kept rows in groups that touch, and whose leader epoch is equal."""
         epochs = self.rows["epoch"][self.kept]
@@ -290,21 +327,26 @@ class Desk:
 
     # --- single batches
 
+    def ask(self, part: Part) -> None:
+        """Ask for batches at the begin and the end of a stretch."""
+        known = self.asked.get(part.row, part)
+        ends = max(part.head, known.head), max(part.tail, known.tail)
+        self.asked[part.row] = replace(part, head=ends[0], tail=ends[1])
+
     def edge(self, rows: Int64s | list[int], *, is_end: bool, count: int = EDGE_BATCHES) -> Rows:
         """Return the first or last batches of some rows, in the order of the rows.
 
-        Raises: MustOpen if they are inside of a stretch.
+        Those inside of stretches are asked for; the stretches are returned instead.
         """
-        found = list[int]()
-        for row in reversed(list(rows)) if is_end else rows:
-            if len(found) == count:
-                break
-            if self.rows["batches"][row] > 1:
-                left = min(count - len(found), int(self.rows["batches"][row]))
-                part = Part(int(row), tail=left) if is_end else Part(int(row), head=left)
-                raise MustOpen(part)
-            found.append(int(row))
-        return self.rows[np.array(found[::-1] if is_end else found, np.int64)]
+        near = np.array(rows[-count:] if is_end else rows[:count], np.int64)[:: -1 if is_end else 1]
+        batches = self.rows["batches"][near].astype(np.int64)
+        seen = np.cumsum(batches) - batches
+        for place in np.flatnonzero((batches > 1) & (seen < count)).tolist():
+            left = int(min(count - seen[place], batches[place]))
+            row = int(near[place])
+            self.ask(Part(row, tail=left) if is_end else Part(row, head=left))
+        near = near[seen < count]
+        return self.rows[near[:: -1 if is_end else 1]]
 
     def gaps(self) -> Iterator[Gap]:
         """Yield the offsets that no kept batch has, where bytes are lost too."""

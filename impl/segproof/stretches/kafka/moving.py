@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segproof.stretches.kafka.desk import Desk, Fate, Hole
-from segproof.stretches.kafka.facts import EDGE_BATCHES, Reach, Rows
+from segproof.stretches.kafka.facts import EDGE_BATCHES, Int64s, Reach, Rows
 from segproof.stretches.kafka.strangers import contradicts, sequences_agree
 
 SECTOR_BYTES = 512
@@ -20,25 +20,24 @@ SECTOR_BYTES = 512
 right byte of a sector by a chance of one in 512."""
 
 
-def blocks(desk: Desk) -> Iterator[tuple[list[int], Hole]]:
+def blocks(desk: Desk, rows: Int64s | None = None) -> Iterator[tuple[list[int], Hole]]:
     """Yield blocks of undecided rows, each with the hole around its offsets.
 
     The rows of a block follow each other, their offsets rise, and no kept row has offsets between
-    them. A block is yielded before the next one is looked for, so it may be decided meanwhile.
+    them. A block is yielded before the next one is looked at, so it may be decided meanwhile: then
+    what has lost its hole is parted again. `rows` are those to be parted; without it, all.
     """
-    block = list[int]()
-    hole: Hole | None = None
-    for row in [*desk.undecided(), -1]:
-        goes_on = bool(block) and row == block[-1] + 1
-        if goes_on and desk.rows["last"][block[-1]] < desk.rows["first"][row]:
-            whole = _hole_of(desk, [block[0], row])
-            if whole is not None and hole is not None and whole == hole:
-                block.append(row)
-                continue
-        if block and hole is not None:
-            yield block, hole
-        hole = None if row < 0 else _hole_of(desk, [row])
-        block = [] if hole is None else [row]
+    rows = np.flatnonzero(desk.fates == Fate.UNDECIDED) if rows is None else rows
+    places = desk.holes(rows)
+    rows, places = rows[places >= 0], places[places >= 0]
+    begins = (rows[1:] != rows[:-1] + 1) | (places[1:] != places[:-1])
+    begins |= desk.rows["first"][rows[1:]] <= desk.rows["last"][rows[:-1]]
+    for block in np.split(rows, np.flatnonzero(begins) + 1):
+        hole = _hole_of(desk, block.tolist()) if len(block) else None
+        if hole is not None:
+            yield block.tolist(), hole
+        elif len(block) > 1:
+            yield from blocks(desk, block)
 
 
 def _hole_of(desk: Desk, rows: list[int]) -> Hole | None:
@@ -46,10 +45,7 @@ def _hole_of(desk: Desk, rows: list[int]) -> Hole | None:
 
 
 def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
-    """Return whether a block belongs into the hole of its offsets.
-
-    Raises: MustOpen if batches inside of stretches have to be compared.
-    """
+    """Return whether a block belongs into the hole of its offsets."""
     bounds = _lost_in(desk, block, hole)
     if bounds is None:
         return False
@@ -103,12 +99,10 @@ def _fill_together(desk: Desk, hole: Hole) -> bool:
     """Return whether the undecided batches with offsets of a hole fill it, each offset once."""
     if hole.before is None or hole.after is None:
         return False
-    left = np.flatnonzero(desk.fates == Fate.UNDECIDED)
-    firsts, lasts = desk.rows["first"][left], desk.rows["last"][left]
-    inside = np.flatnonzero((firsts >= hole.first) & (lasts <= hole.last))
-    inside = inside[np.argsort(firsts[inside], kind="stable")]
-    ends = [hole.first - 1, *lasts[inside].tolist()]
-    return [one + 1 for one in ends] == [*firsts[inside].tolist(), hole.last + 1]
+    inside = desk.undecided_in(hole)
+    ends = [hole.first - 1, *desk.rows["last"][inside].tolist()]
+    firsts = desk.rows["first"][inside].tolist()
+    return [one + 1 for one in ends] == [*firsts, hole.last + 1]
 
 
 def _follows_copy(desk: Desk, block: list[int]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.stretches.kafka.desk import Desk, Gap, MustOpen, parts_that_meet
+from segproof.stretches.kafka.desk import Desk, Gap, parts_that_meet
 from segproof.stretches.kafka.facts import Facts, Int64s, NeedsBatches
 from segproof.stretches.kafka.rules import ORDER, RULES, Rule
 
@@ -48,12 +48,11 @@ def place(facts: Facts) -> Placement | NeedsBatches:
     if parts:
         return NeedsBatches(parts)
     desk = Desk(facts)
-    try:
-        for rule in ORDER:
-            desk.rule = RULES.index(rule)
-            rule.apply(desk)
-    except MustOpen as asked:
-        return asked.needs
+    for rule in ORDER:
+        desk.rule = RULES.index(rule)
+        rule.apply(desk)
+        if desk.asked:
+            return NeedsBatches(tuple(desk.asked[row] for row in sorted(desk.asked)))
     return Placement(desk.fates, desk.rules, desk.firsts, desk.kept, tuple(desk.gaps()))
 
 

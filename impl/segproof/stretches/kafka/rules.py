@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from segproof.integers import INT64_MAX
-from segproof.stretches.kafka.desk import Desk, Fate, Group, MustOpen
+from segproof.stretches.kafka.desk import Desk, Fate, Group
 from segproof.stretches.kafka.facts import Int64s, Part, Reach
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
 from segproof.stretches.kafka.rising_chain import heaviest_chain
@@ -186,8 +186,7 @@ def _chain(desk: Desk) -> Int64s:
 def _exact_place(desk: Desk) -> None:
     """Keep the suspects whose own offsets are not missing elsewhere."""
     rows = [row for row in desk.suspects if not _is_elsewhere(desk, row)]
-    desk.firsts[rows] = [desk.suspects[row] for row in rows]
-    desk.decide(rows, Fate.RESTORED)
+    desk.restore(rows, [desk.suspects[row] for row in rows])
 
 
 def _is_elsewhere(desk: Desk, row: int) -> bool:
@@ -290,7 +289,8 @@ def _odd_end(desk: Desk) -> None:
     row, before = int(desk.kept[-1]), int(desk.kept[-2:][0])
     is_last = row == len(desk.rows) - 1 and not desk.rows["is_indexed"][row]
     if is_last and desk.rows["leaps"][row]:
-        raise MustOpen(Part(row, tail=1))
+        desk.ask(Part(row, tail=1))
+        return
     log = desk.logs[desk.rows["log"][row]]
     if desk.rows["start"][row] == 0 and desk.firsts[row] == log.base_offset:
         return  # the log's name states it too
@@ -312,7 +312,8 @@ def _are_dense(desk: Desk, rows: list[int]) -> bool:
         if desk.rows["leaps"][row]:
             if batches <= left:
                 return False
-            raise MustOpen(Part(row, tail=left))
+            desk.ask(Part(row, tail=left))
+            return False
         left, following = left - batches, int(desk.firsts[row])
         if left <= 0:
             return True
