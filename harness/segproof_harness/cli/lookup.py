@@ -142,7 +142,8 @@ def command(
     goes on in the next one. The answer for a timestamp is the first record at or after it, in the
     first segment that reaches it. A line without an answer has nulls and a reason, and the exit
     code is still 0; it is 1 for damaged files. If the checksum of the batch, or message, that was
-    found is wrong, the line has the answer and a reason, and says that it is damaged. With
+    found is wrong, the line has the answer and a reason, and says that it is damaged. So it does
+    where the offsets of a log do not rise: the answer is the batch that a salvage keeps. With
     --profile the answer is that of the release, which may take damage for the end of the log.
 
     In a store of RocketMQ, look up keys, as TOPIC#KEY, and offsets of the commit log. The answer

@@ -70,7 +70,8 @@ class OffsetAnswer:
     reason: str | None = None
     """Why there is no batch, or what is wrong with it."""
     is_damaged: bool = False
-    """Whether the checksum of the batch is wrong: its records may be too."""
+    """Whether the checksum of the batch is wrong, so that its records may be too; or whether the
+    log's offsets do not rise there, and a read finds another batch first."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 

@@ -10,6 +10,7 @@ Not covered: the log start offset, high watermark and leader epochs, which lie o
 """
 
 import os
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +36,7 @@ from segproof.reading.live_writer import (
 from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.partition_search import PartitionSearch, segment_base_offsets
+from segproof.reading.placed_lookups import placed_answer
 from segproof.reading.segment_reader import SegmentReader
 
 Answer = TypeVar("Answer")
@@ -194,7 +196,8 @@ class PartitionReader(PartitionSearch, Closing):
         The floor of the target picks the segment. Where its last batch ends before the target, the
         answer is the first batch of the next segment that has one. With `explain` the answer
         carries its steps. Of a batch with a wrong checksum `is_damaged` is true, and the reason
-        tells it.
+        tells it. So it is where the offsets of the log do not rise: the answer is the batch that a
+        salvage keeps, and the reason names the one that a read finds first.
 
         Laws: LOG-1, LOG-6, SEG-12, BATCH-14.
         Raises: OSError, CorruptIndexError, CorruptRecordError.
@@ -206,11 +209,19 @@ class PartitionReader(PartitionSearch, Closing):
             if answer.segment_base_offset is None or answer.batch_position is None:
                 return answer
             segment = self.segment(answer.segment_base_offset)
+            answer = placed_answer(answer, segment, self._after(segment))
+            if answer.is_damaged or answer.batch_position is None:
+                return answer
             batch = next(segment.log.batches(answer.batch_position), None)
             reason = self._why_damaged(segment, batch)
             return answer if reason is None else replace(answer, reason=reason, is_damaged=True)
 
         return self._ask(ask, self._is_batch)
+
+    def _after(self, segment: SegmentReader) -> int | None:
+        """Return the base offset of the next segment; None after the last one."""
+        place = bisect_right(self.base_offsets, segment.base_offset)
+        return self.base_offsets[place] if place < len(self.base_offsets) else None
 
     def _why_damaged(self, segment: SegmentReader, batch: RecordBatch | None) -> str | None:
         """Return in words that the batch of an answer is damaged; None without damage."""

@@ -31,9 +31,10 @@ from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampA
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.file_names import name_in_segment
+from segproof.reading.offset_entries import entries_in
 from segproof.reading.partition_search import SegmentSearch
 from segproof.stretches.kafka.framing import LogSource
-from segproof.stretches.kafka.in_place import place_log
+from segproof.stretches.kafka.in_place import LogFates, place_log
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
@@ -120,6 +121,7 @@ class SegmentReader(SegmentSearch, Closing):
         self.is_last = is_last
         """Whether a broker may be writing it, so that its indexes may have leftover entries."""
         self._sound: dict[tuple[int, int], bool] = {}
+        self._fates: LogFates | None = None
         self.log = _CountedLog.open(self.path(".log"), files=files)
         try:
             self.offset_index = open_index(OffsetIndex, self.path(".index"), base_offset, files)
@@ -202,6 +204,20 @@ class SegmentReader(SegmentSearch, Closing):
             position=position,
             hint=DAMAGE_HINT,
         )
+
+    def fates(self, following: int | None) -> LogFates:
+        """Return what becomes of the log's batches. It is placed once, without any other log.
+
+        `following` is the base offset of the next segment. Raises: as `place_log`.
+        """
+        if self._fates is None:
+            base, end = self.base_offset, self.log.size_in_bytes()
+            source = LogSource(
+                base, following, partial(self._files.open, self.path(".log")),
+                lambda: entries_in(self.path(".index"), base, self._files), end=end,
+            )  # fmt: skip
+            self._fates = place_log(source)
+        return self._fates
 
     # --- by timestamp
 

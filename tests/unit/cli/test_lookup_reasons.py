@@ -2,6 +2,7 @@
 """Why `lookup` has no answer, and each step to it, for each kind of place where there is none."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,56 @@ def test_an_index_that_leads_behind_its_log(
     assert "points to byte 999 of the log, where there is a log of " in reason
     assert "whether the log has lost its end" in reason
     assert "rebuilt" not in reason
+
+
+ORDERS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], dict[int, tuple[int, int, str]]]] = {
+    "a base offset has a wrong bit": (
+        lambda some: [*some[:3], (1 << 40).to_bytes(8, "big") + some[3][8:], *some[4:]],
+        {
+            7: (6, 3, "has a wrong base offset, and belongs at offset 6"),
+            13: (12, 6, "has a wrong base offset, and belongs at offset 6"),
+        },
+    ),
+    "two batches changed places": (
+        lambda some: [*some[:3], some[4], some[3], *some[5:]],
+        {5: (4, 2, ""), 7: (6, 4, "lies in a wrong place"), 11: (10, 5, "")},
+    ),
+    "a batch of elsewhere lies between": (
+        lambda some: [*some[:3], batch_of(3000, 3), *some[3:]],
+        {5: (4, 2, ""), 7: (6, 4, "does not belong where it lies")},
+    ),
+    "compaction has removed some": (
+        lambda some: [*some[:3], *some[5:]],
+        {7: (10, 3, ""), 11: (10, 3, "")},
+    ),
+}
+
+
+def batch_of(base: int, count: int) -> bytes:
+    """Return a batch of one time."""
+    return some(base, count, 1000)
+
+
+@pytest.mark.checks("SEG-12", "DISK-13")
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_answer_is_a_batch_that_a_salvage_keeps(
+    order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One wrong bit in a base offset hid all batches after it, and it was the answer for them."""
+    change, answers = ORDERS[order]
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    parts = change([batch_of(2 * number, 2) for number in range(40)])
+    (folder / f"{0:020d}.log").write_bytes(b"".join(parts))
+    for target, (base, number, words) in answers.items():
+        code = cli.run(["lookup", str(folder), "--offset", str(target), "--format", "jsonl"])
+        row = json.loads(capsys.readouterr().out)
+        assert (base, sum(map(len, parts[:number]))) == (
+            row["batch_base_offset"], row["batch_position"],
+        )  # fmt: skip
+        assert row["batch_size"] == len(parts[number])
+        assert code == bool(words) == row.get("is_damaged", False)
+        assert words in row.get("reason", "")
 
 
 @pytest.mark.parametrize("target", [142, 500])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from segproof.files import ReadOnlyFile
 from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.stretches.kafka.desk import Fate
-from segproof.stretches.kafka.facts import Bools, Facts, LogFacts, Rows
+from segproof.stretches.kafka.facts import Bools, Facts, Int64s, LogFacts, Rows
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
 from segproof.stretches.kafka.placing import Placement, place_all
 
@@ -29,13 +29,17 @@ class LogFates:
     rows: Rows
     fates: NDArray[np.int8]
     """Values of `Fate`, one for each row."""
+    firsts: Int64s
+    """The first offset that each row gets if it is kept."""
 
     @classmethod
     def of(cls, facts: Facts, placement: Placement, number: int) -> "LogFates":
         """Return those of the log with an index in `Facts.logs`."""
         own = rows_of_log(facts, number)
         part = slice(own.start, own.stop)
-        return cls(facts.logs[number], facts.rows[part], placement.fates[part])
+        return cls(
+            facts.logs[number], facts.rows[part], placement.fates[part], placement.firsts[part]
+        )
 
     @property
     def is_whole(self) -> Bools:
