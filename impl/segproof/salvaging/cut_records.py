@@ -35,9 +35,7 @@ from segproof.integers import INT64_MAX
 from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kernels import records as kernels
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, CHECKED_FROM, LOG_OVERHEAD_BYTES
-from segproof.reading.pieces import PieceKind
-from segproof.reading.restorable_batches import fitting_base_offset
-from segproof.salvaging.gaps import Gap
+from segproof.salvaging.gaps import Gap, LogGap
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     agrees_with_records,
@@ -103,7 +101,7 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
     Of a gap of another kind than `broken`, and behind a batch whose end is not known, nothing is
     yielded. Memory: one batch of up to 16 MiB, and once more for its records. Raises: OSError.
     """
-    if gap.kind != PieceKind.BROKEN:
+    if gap.kind != LogGap.BROKEN:
         return
     with closing(ReadableParts(files.open(gap.path))) as file:
         at, expected = gap.position, gap.first_lost_offset
@@ -119,9 +117,7 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
             begun = expected
             for found in cut:
                 data, expected = found.data, begun
-                last = gap.last_lost_offset
-                following = None if last is None else last + 1
-                base = fitting_base_offset(data, expected - 1, following)
+                base = _base_offset(data, expected, gap.last_lost_offset)
                 known = expected if base is None else base
                 batch = read_batch(known.to_bytes(8, "big") + data[8:])
                 if not batch.is_control:
@@ -130,6 +126,18 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
             if not ends:
                 return
             at = at + cut[0].size_bytes if cut else ends[0]
+
+
+def _base_offset(data: bytes, expected: int, last_lost: int | None) -> int | None:
+    """Return the base offset of a batch in a gap from the offset `expected` on; None if unknown.
+
+    If exactly its offsets are lost there, it has these. Else it has to fit as it is.
+    """
+    base, delta = BATCH["base_offset"].of(data), BATCH["last_offset_delta"].of(data)
+    if (expected == base and last_lost is None) or expected + delta == last_lost:
+        return expected
+    fits = last_lost is not None and expected <= base <= base + delta <= last_lost
+    return base if fits else None
 
 
 def _may_end(at: int, behind: int, end: int) -> bool:

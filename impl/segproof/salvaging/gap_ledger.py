@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 from segproof.files import Files
 from segproof.reading.log_order import NamedLog
-from segproof.reading.pieces import PieceKind
-from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.gaps import Gap, LogGap
 from segproof.salvaging.lost_gaps import Doubt, doubts_of_damage
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 
-_LOSSLESS = (MISSING, PieceKind.ZEROS)
+_LOSSLESS = (LogGap.MISSING, LogGap.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""
 
 
@@ -68,7 +67,7 @@ class GapLedger:
 
     def miss(self, path: str, position: int) -> None:
         """Take note that a log, or its end, is not there."""
-        self._add(Gap(path, MISSING, position, 0, self.next_offset, None))
+        self._add(Gap(path, LogGap.MISSING.value, position, 0, self.next_offset, None))
 
     def _add(self, gap: Gap, copies: int = 0) -> None:
         self.pending.append(gap._replace(first_lost_offset=self.next_offset))
@@ -109,7 +108,7 @@ class GapLedger:
         Copies cost no offset if they follow the last kept batch at once, which ends at a `position`
         of a log, and if nothing else but zeros follows.
         """
-        gaps = [one for one in self.pending if one.kind != PieceKind.ZEROS]
+        gaps = [one for one in self.pending if one.kind != LogGap.ZEROS]
         is_there = [(one.path, one.position) for one in gaps] == [(path, position)]
         if is_there and self._copies_in(gaps):
             (one,) = gaps

@@ -1,9 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a salvage did not keep of a log: a gap."""
 
+from enum import StrEnum
 from typing import NamedTuple
 
-MISSING = "missing"
+
+class LogGap(StrEnum):
+    """What a gap of a log is."""
+
+    BROKEN = "broken"
+    """Bytes in which there is no batch with a right checksum."""
+    MISPLACED = "misplaced"
+    """Batches at a wrong place; those that were not moved are in a file of their own."""
+    UNLOADABLE = "unloadable"
+    """A marker of a transaction that no broker can read, or a batch of a producer outside of its
+    open transaction: a broker would not load the log with it."""
+    UNSEARCHED = "unsearched"
+    """Bytes after damage that were not searched: too much of them looks like batches."""
+    ZEROS = "zeros"
+    """Zeros up to the end of the log."""
+    MISSING = "missing"
+    """From this byte on the log is not there, or can't be read; an index of the segment, the name
+    of the log, the next log, a snapshot or a checkpoint says that it was."""
 
 
 class Gap(NamedTuple):
@@ -11,12 +29,7 @@ class Gap(NamedTuple):
 
     path: str
     kind: str
-    """`broken`, `unsearched`, `zeros`. `misplaced`: batches at a wrong place; those that were not
-    moved are in a file of their own. There is `unloadable` too: a marker of a transaction that no
-    broker can read, or a batch of a producer outside of its open transaction, so that a broker
-    would not load the log. `missing`: from this byte on the log is not
-    there, or can't be read; an index of the segment, the name of the log, the next log, a snapshot
-    or a checkpoint says that it was."""
+    """A value of `LogGap`."""
     position: int
     size_bytes: int
     first_lost_offset: int

@@ -27,8 +27,7 @@ from segproof.reading.keyless_records import (
     first_keyless,
 )
 from segproof.reading.log_order import NamedLog
-from segproof.reading.pieces import PieceKind
-from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.gaps import Gap, LogGap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
 from segproof.verifying.dense_logs import segments_in_doubt
@@ -114,7 +113,7 @@ def doubts_of_damage(
     if _are_claimed(pending, end - begin, files):
         return []
     named = max(begin, min(log.base_offset, end))
-    is_damaged = any(one.kind == PieceKind.BROKEN and one.path == log.path for one in pending)
+    is_damaged = any(one.kind == LogGap.BROKEN and one.path == log.path for one in pending)
     doubts = [Doubt(begin, named - begin), Doubt(named, end - named, is_damaged)]
     return [one for one in doubts if one.number]
 
@@ -269,7 +268,7 @@ def gaps_of_dense_log(
         )
     doubtful = list(segments_in_doubt(partition, extents, logs, files))
     lost = [
-        Gap(one.path, MISSING, position, 0, first, last)
+        Gap(one.path, LogGap.MISSING.value, position, 0, first, last)
         for one, known in doubtful
         for position, first, last in gaps[one.path]
         if known is Cleaning.EXCLUDED
@@ -310,7 +309,7 @@ def gaps_of_zeros(pending: Sequence[Gap], partition: Partition, next_offset: int
     ends = {one.path(".log"): one.next_base_offset for one in partition.segments}
     for one in pending:
         end = ends.get(one.path)
-        if one.kind == PieceKind.ZEROS and end is not None and end > next_offset:
+        if one.kind == LogGap.ZEROS and end is not None and end > next_offset:
             found.append(one._replace(first_lost_offset=next_offset, last_lost_offset=end - 1))
             next_offset = end
     return found

@@ -13,7 +13,7 @@ from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.offset_entries import entries_in
-from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.gaps import Gap, LogGap
 from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
 
@@ -51,7 +51,7 @@ def other_logs(segments: Sequence[Segment], files: Files) -> OtherLogs:
             continue  # it is a copy, or of another topic
         put_over.add(path)
         if is_own or one.next_base_offset is not None:
-            lost.append(Gap(path, MISSING, 0, 0, base, until - 1))
+            lost.append(Gap(path, LogGap.MISSING.value, 0, 0, base, until - 1))
         else:
             end = until
     return OtherLogs(frozenset(paths), frozenset(paths | put_over), lost, end)

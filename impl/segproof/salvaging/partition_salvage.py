@@ -25,10 +25,9 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.reading.file_names import EPOCHS
-from segproof.reading.pieces import PieceKind
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.gap_ledger import GapLedger
-from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.gaps import Gap, LogGap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import (
@@ -213,7 +212,7 @@ class _Salvage:
         ledger, start = self._ledger, self._place_end
         is_odd = not ledger.pending and (start < end or is_beside_moved)
         if is_odd and ledger.next_offset < following:
-            ledger.pass_over(Gap(path, PieceKind.MISPLACED.value, start, end - start, 0, None))
+            ledger.pass_over(Gap(path, LogGap.MISPLACED.value, start, end - start, 0, None))
 
     def _keep(self, old: ReadOnlyFile, kept: KeptBatches, log: PlacedLog, border: int) -> None:
         """Copy batches into the place of `log`; all bytes of it before `border` are told."""
@@ -239,9 +238,9 @@ class _Salvage:
             if fate != Fate.ASIDE:
                 continue
             rule, batches = placement.why(row).name, int(one["batches"])
-            kind = PieceKind.UNLOADABLE if rule == UNLOADABLE else PieceKind.MISPLACED
+            kind = LogGap.UNLOADABLE if rule == UNLOADABLE else LogGap.MISPLACED
             gap = Gap(file.path, kind.value, int(one["start"]), at - int(one["start"]), 0, None)
-            is_one = batches == 1 and kind is PieceKind.MISPLACED
+            is_one = batches == 1 and kind is LogGap.MISPLACED
             offsets = (int(one["first"]), int(one["last"])) if is_one else None
             ledger.pass_over(gap, batches if rule == COPY else 0, offsets)
             self._new.put_aside(file, int(one["start"]), at, batches)
@@ -251,9 +250,9 @@ class _Salvage:
         zeros = facts.zeros_from
         unsearched = zeros if facts.unsearched_from is None else min(facts.unsearched_from, zeros)
         for kind, begin, border in (
-            (PieceKind.BROKEN, 0, unsearched),
-            (PieceKind.UNSEARCHED, unsearched, zeros),
-            (PieceKind.ZEROS, zeros, facts.size),
+            (LogGap.BROKEN, 0, unsearched),
+            (LogGap.UNSEARCHED, unsearched, zeros),
+            (LogGap.ZEROS, zeros, facts.size),
         ):
             first, last = max(start, begin), min(end, border)
             if first < last:
@@ -266,7 +265,7 @@ class _Salvage:
         last = ledger.pending[-1] if ledger.pending else None
         is_told = last is not None and last.path == log.path
         if following is None:
-            is_told &= last is not None and last.kind != PieceKind.ZEROS
+            is_told &= last is not None and last.kind != LogGap.ZEROS
             indexed = None
             if log.is_indexed and facts.unsearched_from is None:
                 indexed = indexed_end_of(log.named, self._kept_end(placed, number), self._files)
@@ -299,7 +298,7 @@ class _Salvage:
         with closing(ReadableParts(self._files.open(path))) as file:
             size = file.size()
             self._new.put_aside(file, 0, size, len(read_batch_headers(file, 0, size).table))
-        self._ledger.pass_over(Gap(path, PieceKind.MISPLACED.value, 0, size, 0, None))
+        self._ledger.pass_over(Gap(path, LogGap.MISPLACED.value, 0, size, 0, None))
         self._told.bytes_read += size
 
     def _set_aside_stranger(self, segment: Segment) -> None:
@@ -318,7 +317,7 @@ class _Salvage:
         That is in its last gaps, or gone: a snapshot or a checkpoint names it.
         """
         told, ledger = self._told, self._ledger
-        is_sound = all(one.kind == PieceKind.ZEROS for one in ledger.pending)
+        is_sound = all(one.kind == LogGap.ZEROS for one in ledger.pending)
         named = told_end(
             self._partition, ledger.next_offset, self._files,
             is_sound=is_sound and not self._told_end,
@@ -359,7 +358,7 @@ class _Salvage:
             told.lost_offsets += one.lost
             told.are_more_lost |= one.lost > 0 and not one.is_exact
             last = one.end_offset - 1 if one.lost == one.size else None
-            ledger.count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
+            ledger.count([Gap(path, LogGap.MISSING.value, one.position, 0, one.first_offset, last)])
 
     # --- the new directory
 
