@@ -46,7 +46,8 @@ def stores_below(path: Path) -> list[str]:
     Partitions of Kafka with one folder of a store beside them are none. Raises: OSError.
     """
     from segproof.files import REAL_FILES
-    from segproof.reading.store_paths import PlaceKind, find_places, is_rather_kafkas
+    from segproof.inventory.stores import find_places
+    from segproof.reading.store_paths import PlaceKind, is_rather_kafkas
 
     found = find_places(os.fspath(path), REAL_FILES)
     stores = [place.path for place in found if place.kind is PlaceKind.STORE]

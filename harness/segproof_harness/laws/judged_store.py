@@ -11,7 +11,8 @@ from pathlib import Path
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding
-from segproof.reading.store_paths import PlaceKind, find_places
+from segproof.inventory.stores import find_places
+from segproof.reading.store_paths import PlaceKind
 from segproof.rocketmq.geometry import find_geometries
 from segproof.verification import verify
 from segproof_harness.laws.judge import ABSENT, LIMIT_BYTES, Judge, disagreements_of

@@ -22,7 +22,8 @@ from segproof.reading.waiting_logs import (
     records_wait,
     waiting_logs,
 )
-from segproof.verifying.replaced_logs import REPLACED, ReplacedLogs
+from segproof.verifying.replaced_logs import ReplacedLogs
+from segproof.wording.partition_words import REPLACED
 
 _FOREIGN = f"{REPLACES_OTHERS}; it is not made of them, as `segproof verify` says"
 

@@ -26,7 +26,7 @@ from segproof.inventory.walk import (
 from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
-from segproof.verifying.loose_files import stray_words
+from segproof.wording.loose_files import stray_words
 from segproof_harness.reading.segment_file_rows import field_of
 from segproof_harness.reports.text import reason_of
 

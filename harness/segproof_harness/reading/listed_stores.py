@@ -11,8 +11,9 @@ from typing import Any
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, status_of
+from segproof.inventory.stores import find_places
 from segproof.reading.store_layouts import check_whole
-from segproof.reading.store_paths import Place, PlaceKind, find_places
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.store_reader import index_file_paths
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, ConsumeQueue

@@ -2,7 +2,7 @@
 """One partition: its segments and other files, and what the checkpoints above it say of it."""
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from segproof.files import Files
@@ -10,7 +10,8 @@ from segproof.inventory.remote_segments import remote_segments, small_remote_nam
 from segproof.inventory.segment_listing import ALL_FILES, kinds_of, parent_of, segments_of, sized
 from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.inventory.small_files import KnownOffsets
-from segproof.reading.cleaner_traces import cleaner_was_here, removed_logs
+from segproof.reading.cleaner_traces import Cleaning, cleaner_was_here, removed_logs
+from segproof.reading.dense_logs import Extent, judged, misnamed_logs
 from segproof.reading.file_names import (
     CLEANER,
     EPOCHS,
@@ -20,6 +21,7 @@ from segproof.reading.file_names import (
     holds_remote_segments,
     partition_of,
 )
+from segproof.reading.keyless_records import first_keyless
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +109,18 @@ def partition_again(partition: Partition, files: Files) -> Partition:
     else:
         again = whole_partition(path, kinds_of(names), files, KnownOffsets())
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
+
+
+def segments_in_doubt(
+    partition: Partition, extents: Sequence[Extent], logs: Sequence[str], files: Files
+) -> Iterator[tuple[Extent, Cleaning]]:
+    """Yield as `judged`, by what lies in the folder of a partition.
+
+    `logs` are searched for a record without a key, if that decides. Raises: OSError.
+    """
+    is_asked = any(one.missing for one in extents)
+    others = misnamed_logs(partition.directory, files) if is_asked else {}
+    return judged(
+        extents, others | dict(partition.removed), lambda: first_keyless(logs, files),
+        was_here=partition.was_cleaned,
+    )  # fmt: skip

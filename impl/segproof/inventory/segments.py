@@ -65,6 +65,12 @@ class Segment:
         return is_there and self.seen == self.look(files)
 
     @property
+    def log_bytes(self) -> int:
+        """How many bytes its log had when the directory was listed; 0 if that is not known."""
+        known = dict(zip(sorted(self.suffixes), self.seen, strict=False))
+        return max(0, known[".log"].size_bytes) if ".log" in known else 0
+
+    @property
     def is_closed(self) -> bool:
         """Whether the broker has finished with its files, so that their tails are trimmed."""
         return self.next_base_offset is not None or self.is_stopped or bool(self.stem)

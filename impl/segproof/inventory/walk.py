@@ -57,6 +57,7 @@ from segproof.reading.unread_places import DATABASE, REDPANDA_WORDS, is_database
 LEVELS_MAX = 16
 _REDPANDA_LEVELS = 3
 _join = posixpath.join
+TOO_DEEP = f"it lies more than {LEVELS_MAX} levels below the path, and is not looked into"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +200,14 @@ Item = (
 )  # fmt: skip
 
 
-def take_inventory(path: str, files: Files, offsets: KnownOffsets | None = None) -> Iterator[Item]:
+def take_inventory(
+    path: str, files: Files, offsets: KnownOffsets | None = None, *, with_segments: bool = True
+) -> Iterator[Item]:
     """Yield what lies at or below a path, by the names; layouts that are not read come last.
 
-    `offsets` gets to know what the checkpoints say that are met. Memory: the names of the
-    directories above the present one. Raises: OSError where `path` itself can't be read.
+    `offsets` gets to know what the checkpoints say that are met. Without segments, a partition has
+    its names only, and no log is opened: each is opened to tell its segment. Memory: the names of
+    the directories above the present one. Raises: OSError where `path` itself can't be read.
     """
     status = files.status(path)
     if status is None:
@@ -211,7 +215,7 @@ def take_inventory(path: str, files: Files, offsets: KnownOffsets | None = None)
     if not status.is_directory:
         yield _one_file(path, files)
         return
-    walk = _Walk(files, KnownFolders(files), path, offsets or KnownOffsets())
+    walk = _Walk(files, KnownFolders(files), path, offsets or KnownOffsets(), with_segments)
     walk.enter(path, status)
     names = files.list_directory(path)
     for pause in STEP_PAUSES_SECONDS:
@@ -306,6 +310,7 @@ class _Walk:
     folders: KnownFolders
     root: str
     offsets: KnownOffsets
+    with_segments: bool
     seen: dict[tuple[int, int], str] = field(default_factory=dict)
     """The directories that were looked into, by identity."""
     databases: list[str] = field(default_factory=list)
@@ -332,11 +337,19 @@ class _Walk:
         has_segments = any(known.kind is NameKind.SEGMENT for known in kinds.values())
         has_traces = any(known.kind is not NameKind.FOREIGN for known in kinds.values())
         if has_segments or (has_traces and partition_of(path) is not None):
-            yield Listed(whole_partition(path, kinds, files, self.offsets), kinds)
+            yield Listed(self._partition(path, kinds), kinds)
         elif holds_remote_segments(path, names):
-            yield Listed(remote_partition(path, names, files), kinds, is_remote=True)
+            there = Partition(path, ())
+            if self.with_segments:
+                there = remote_partition(path, names, files)
+            yield Listed(there, kinds, is_remote=True)
         else:
             yield from self._data_directory(path, names, level)
+
+    def _partition(self, path: str, kinds: Mapping[str, FileName]) -> Partition:
+        if not self.with_segments:
+            return Partition(path, ())
+        return whole_partition(path, kinds, self.files, self.offsets)
 
     def _data_directory(self, path: str, names: list[str], level: int) -> Iterator[Item]:
         kept = [name for name in OFFSET_CHECKPOINTS if name in names]
@@ -366,7 +379,7 @@ class _Walk:
                     yield item
         yield DirectoryEnd(path, is_kafkas)
         for bare in empty if is_kafkas else ():
-            yield Listed(whole_partition(bare, {}, self.files, self.offsets), {})
+            yield Listed(self._partition(bare, {}), {})
 
     def _folder(
         self, path: str, above: str, status: FileStatus, level: int, empty: list[str]

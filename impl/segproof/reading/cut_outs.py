@@ -169,3 +169,28 @@ def _displaced(rows: BatchRows, entries: IndexRows, gaps: _Gaps) -> Iterator[lis
             shared = np.setdiff1d(shared, distances(at - 1))
         if len(shared):
             yield list(range(int(low[at]), int(high[at])))
+
+
+class CutOutGap(NamedTuple):
+    """A gap of a log: it held batches once, as the indexes show."""
+
+    position: int
+    """The byte of the batch after it."""
+    first_offset: int
+    """The first offset that is missing."""
+    end_offset: int
+    """The first offset of the batch after it."""
+    lost: int
+    """How many of these offsets are lost at least; 0 if compaction may have taken all of them."""
+    is_exact: bool
+    """Whether all of them are, and no other gap of the log is in doubt."""
+
+    @property
+    def size(self) -> int:
+        """How many offsets are missing."""
+        return self.end_offset - self.first_offset
+
+    @property
+    def unproven(self) -> int:
+        """How many may be lost, where no number is known to be."""
+        return 0 if self.lost else self.size

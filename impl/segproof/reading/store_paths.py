@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the stores, folders of index files and single files of RocketMQ at or below a path.
+"""What a path is to RocketMQ: a store, a folder of index files, or a single file.
 
 The content of a folder decides what it is: a store has `commitlog`, `index` or `consumequeue` in
-it; a folder of index files has files with names of 17 digits. Links are followed, each folder is
-looked into once, and partitions of Kafka are passed over.
+it; a folder of index files has files with names of 17 digits.
 
 Laws: RMQDISK-3.
 """
@@ -11,14 +10,13 @@ Laws: RMQDISK-3.
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
 from segproof.files import Files, status_of
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
-from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import dledger_groups, holds_log, layout_around
@@ -26,10 +24,6 @@ from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
-LEVELS_MAX = 16
-TOO_DEEP = f"it lies more than {LEVELS_MAX} levels below the path, and is not looked into"
-Tell = Callable[[str, str], None]
-"""Takes the path of a folder, and why it is not looked into."""
 LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")
 PART_LEVELS = 3
@@ -75,28 +69,13 @@ class Place:
         return self.path
 
 
-def find_places(path: str, files: Files, tell: Tell | None = None) -> list[Place]:
-    """Return what lies at or below a path, in the order of the names; empty if nothing.
-
-    A folder that is not looked into is told to `tell`, with the reason.
-    Raises: OSError where `path` itself can't be read.
-    """
-    status = files.status(path)
-    if status is None:
-        return []
-    if not status.is_directory:
-        found = place_of(path, files)
-        return [] if found is None else [found]
-    return list(_below(path, files.list_directory(path), files, 0, {status.identity}, tell))
-
-
 def place_of(path: str, files: Files) -> Place | None:
     """Return what exactly this path is, or None. Raises: OSError."""
     status = files.status(path)
     if status is None:
         return None
     if status.is_directory:
-        return _folder(path, files.list_directory(path), files)
+        return folder_place(path, files.list_directory(path), files)
     folder, name = posixpath.split(posixpath.normpath(path))
     if index_file_names([name]):
         return Place(PlaceKind.INDEX_FILE, path)
@@ -175,17 +154,19 @@ def _is_store(path: str, names: list[str], files: Files) -> bool:
         return False
 
 
-def _folder(path: str, names: list[str], files: Files) -> Place | None:
+def folder_place(path: str, names: list[str], files: Files) -> Place | None:
+    """Return what a folder with these names in it is, or None."""
     name = posixpath.basename(os.path.abspath(path))
-    is_partition = read_partition_name(name) is not None and _is_of_kafka(names)
+    is_partition = read_partition_name(name) is not None and is_of_kafka(names)
     if not is_partition and _is_store(path, names, files):
         return Place(PlaceKind.STORE, path)
-    if index_file_names(names) and not _is_of_kafka(names):
+    if index_file_names(names) and not is_of_kafka(names):
         return Place(PlaceKind.INDEX_FOLDER, path)
     return None
 
 
-def _is_of_kafka(names: Iterable[str]) -> bool:
+def is_of_kafka(names: Iterable[str]) -> bool:
+    """Return whether a file of a segment of Kafka is among the names."""
     return any(read_file_name(name).kind is NameKind.SEGMENT for name in names)
 
 
@@ -202,7 +183,7 @@ def is_partition(path: str, files: Files) -> bool:
 
 def holds_segments(path: str, files: Files) -> bool:
     """Return whether a file of a segment of Kafka is in a folder. Raises: never."""
-    return _is_of_kafka(names_of(path, files))
+    return is_of_kafka(names_of(path, files))
 
 
 def is_rather_kafkas(path: str, files: Files) -> bool:
@@ -213,57 +194,6 @@ def is_rather_kafkas(path: str, files: Files) -> bool:
     """
     parts = [name for name in (*PARTS, "checkpoint") if name in names_of(path, files)]
     return len(parts) < 2 and has_partition(path, files)
-
-
-def _below(
-    path: str,
-    names: list[str],
-    files: Files,
-    level: int,
-    seen: set[tuple[int, int]],
-    tell: Tell | None,
-) -> Iterator[Place]:
-    """Yield the places in a folder that was not looked into before."""
-    found = _folder(path, names, files)
-    if found is not None:
-        yield found
-        return
-    if _is_of_kafka(names) and not holds_partitions(path, names, files):
-        return
-    for name in names:
-        if read_partition_name(name) is not None:
-            continue
-        full = posixpath.join(path, name)
-        try:
-            status = files.status(full)
-            if status is None or not status.is_directory or status.identity in seen:
-                continue
-            seen.add(status.identity)
-            if level >= LEVELS_MAX:
-                if tell is not None:
-                    tell(full, TOO_DEEP)
-                continue
-            inner = files.list_directory(full)
-        except OSError as error:
-            if tell is not None:  # `verify` tells it by its own walk
-                tell(full, f"it cannot be listed: {error.strerror or error}")
-            continue
-        yield from _below(full, inner, files, level + 1, seen, tell)
-
-
-def size_of(place: Place, files: Files) -> int:
-    """Return about how many bytes a check of a place will read."""
-    paths = [place.path]
-    if place.kind is PlaceKind.STORE:
-        folders = [posixpath.join(place.path, name) for name in ("index", "commitlog")]
-        paths = [one for folder in folders for one in _inside(folder, files)]
-    elif place.kind is PlaceKind.INDEX_FOLDER:
-        paths = _inside(place.path, files)
-    return sum(regular_size(path, files) for path in paths)
-
-
-def _inside(folder: str, files: Files) -> list[str]:
-    return [posixpath.join(folder, name) for name in names_of(folder, files)]
 
 
 def regular_size(path: str, files: Files) -> int:

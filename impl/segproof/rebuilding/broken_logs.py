@@ -5,6 +5,8 @@ Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.recoverLog.
 Laws: SEG-20, SEG-27, and those that `verify` finds broken there.
 """
 
+from collections.abc import Callable, Iterable
+
 from segproof.commands import quoted_path
 from segproof.counts import plural
 from segproof.errors import (
@@ -13,10 +15,9 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
     SegproofError,
 )
-from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, writes
-from segproof.rebuilding.partition_files import Segment
+from segproof.inventory.segments import Segment
 from segproof.wording.reporting import text_of
 from segproof.wording.rules import with_paths
 
@@ -35,12 +36,18 @@ CUT_TAIL = writes(
 
 
 def finding_of(
-    segment: Segment, valid_bytes: int, error: SegproofError | None, files: Files
+    segment: Segment,
+    valid_bytes: int,
+    error: SegproofError | None,
+    verify: Callable[..., Iterable[Finding]],
 ) -> Finding:
-    """Return the finding for a log whose recovery ends at `valid_bytes`, or with an error."""
+    """Return the finding for a log whose recovery ends at `valid_bytes`, or with an error.
+
+    `verify` is asked by path and position what breaks a law there.
+    """
     path = segment.path(".log")
     if error is not None:
-        found = _what_verify_says(path, error.position, files)
+        found = _worst_of(verify(path, position=error.position), path)
         if found is not None and found.severity is not Severity.ERROR:
             found = None
         return Finding(
@@ -55,7 +62,7 @@ def finding_of(
             error.hint or with_paths(SAVE, path, path),
             f"segproof verify {quoted_path(path)} --deep" if found is None else found.reproduce,
         )
-    found = _what_verify_says(path, valid_bytes, files)
+    found = _worst_of(verify(path, position=valid_bytes), path)
     is_torn = found is not None and found.severity is not Severity.ERROR
     words = "what follows is no valid batch" if found is None else found.message
     return Finding(
@@ -86,23 +93,21 @@ def _what_kafka_does_with(segment: Segment, error: SegproofError) -> str:
     return "no index can be made of this log, and Kafka's recovery of the segment fails here too"
 
 
-def _what_verify_says(path: str, position: int | None, files: Files) -> Finding | None:
-    from segproof.verification import verify  # seldom needed, and all of the verifier
-
-    found = [one for one in verify(path, position=position, files=files) if one.path == path]
+def _worst_of(findings: Iterable[Finding], path: str) -> Finding | None:
+    found = [one for one in findings if one.path == path]
     return min(found, key=lambda one: list(Severity).index(one.severity), default=None)
 
 
 def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
-    lost = segment.status.size_bytes - valid_bytes
+    lost = segment.log_bytes - valid_bytes
     words = f"a broker that recovers this segment cuts the log here, by {plural(lost, 'byte')}"
-    if segment.is_last:
+    if segment.next_base_offset is None:
         return words
     return f"{words}, and after a crash it removes all later segments too"
 
 
 def _what_to_do(segment: Segment, *, is_torn: bool) -> Hint:
     """Return the hint; `is_torn` if the log may have been left so by a broker that was killed."""
-    if segment.is_last and is_torn:
+    if segment.next_base_offset is None and is_torn:
         return CUT_TAIL
     return SAVE_INSTEAD

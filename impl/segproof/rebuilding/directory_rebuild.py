@@ -36,7 +36,6 @@ from segproof.rebuilding.safe_places import (
     lock_of,
 )
 from segproof.rebuilding.segment_build import PASSES, Options
-from segproof.verifying.directory_checks import report_not_listed
 from segproof.wording.reporting import Reporter, Wanted
 
 __all__ = ["RebuiltPartition", "rebuild_all"]
@@ -167,8 +166,8 @@ def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> 
     reporter = Reporter(Wanted())
     tasks = []
     for item in take_inventory(path, files):
-        if isinstance(item, NotListed):
-            report_not_listed(item, reporter)
+        if isinstance(item, NotListed) and item.may_hide_partitions:
+            reporter.at(item.path, "partition-log", shown_by=item.above).unreadable(item.error)
         partition = partition_in(item)
         logs = [one for one in partition.segments if ".log" in one.suffixes] if partition else []
         if partition is None or not logs:
@@ -178,8 +177,7 @@ def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> 
         only_logs = (replace(one, suffixes=frozenset({".log"})) for one in logs)
         size = sum(sized(one, files).size_bytes for one in only_logs)
         tasks.append(_Task(partition.directory, target, size))
-    unread = tuple(one for one in reporter.finish() if one.law == "DISK-1")
-    return _Found(tasks, unread)
+    return _Found(tasks, tuple(reporter.finish()))
 
 
 def _run(

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.rebuilding.old_indexes import old_positions
-from segproof.rebuilding.partition_files import Partition, Segment
+from segproof.rebuilding.partition_files import PartitionFiles
 
 DEFAULT_INTERVAL_BYTES = 4096
 """Kafka's default of `index.interval.bytes`."""
@@ -85,7 +86,7 @@ class IntervalBounds:
         return power if self.least <= power < self.end else self.least
 
 
-def inferred_interval(partition: Partition, files: Files) -> int | None:
+def inferred_interval(partition: PartitionFiles, files: Files) -> int | None:
     """Return an interval that the first sound old indexes tell together, or None.
 
     Only the beginning of a few logs is read: each segment that has a sound index is checked whole

@@ -9,25 +9,26 @@ Laws: those that `verify` finds broken in an index; DISK-5 and DISK-24 for one t
 empty.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from segproof.files import Files, status_of
+from segproof.files import Files, SharedFiles, status_of
 from segproof.findings import Finding, Severity
-from segproof.inventory.segment_listing import sized
-from segproof.inventory.segments import Segment as CheckedSegment
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.inventory.walk import partition_in, take_inventory
-from segproof.processes import Meter, Sharing, processes_for
-from segproof.rebuilding.partition_files import Partition, Segment
+from segproof.processes import Meter
+from segproof.rebuilding.partition_files import PartitionFiles
 from segproof.rebuilding.safe_places import log_changed
-from segproof.verifying.lost_offsets import CUT_LOG
-from segproof.verifying.partition_verification import PartitionCheck
-from segproof.verifying.segment_carry import LogCarry
-from segproof.verifying.segment_verification import SteadyCheck
-from segproof.wording.reporting import Wanted
+from segproof.wording.segment_files import CUT_LOG, ClosedSegment
 
+CheckClosed = Callable[
+    [Partition, SharedFiles, Meter, int], tuple[list[ClosedSegment], list[Finding]]
+]
+"""Returns what is found in each segment, and in the partition as a whole; the number is of
+processes."""
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 STOPPED = ", although the broker has stopped cleanly"
 """What findings say here of every last segment, whether or not the broker's marker is there."""
@@ -90,8 +91,11 @@ class Judged:
         return is_wrong or segment.base_offset in self.doubted
 
 
-def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs: int = 1) -> Judged:
-    """Return which index files of a partition `verify` finds wrong. Reads each log once.
+def judge(
+    partition: PartitionFiles, interval: int, check: CheckClosed, files: SharedFiles, meter: Meter,
+    jobs: int = 1,
+) -> Judged:  # fmt: skip
+    """Return which index files of a partition are wrong, as `check` finds. Reads each log once.
 
     An offset index without a byte is wrong too where the log has more than `interval` bytes. The
     findings of losses that only the old indexes show, or that they are missing, are `hidden`.
@@ -105,21 +109,19 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     found = next(filter(None, map(partition_in, take_inventory(partition.directory, files))), None)
     if found is None:
         raise log_changed(partition.directory)
-    segments = [replace(sized(one, files), is_stopped=True) for one in found.segments]
-    checked = replace(found, segments=tuple(segments))
-    carried = PartitionCheck(checked, Wanted(), files)
+    checked, of_whole = check(found, files, meter, jobs)
     findings: list[Finding] = []
     doubted = set()
     ends: list[Finding] = []
-    for segment, told, carry in _each(segments, files, meter, jobs):
-        carried.add(segment, carry)
+    for segment, told, indexed_end in checked:
         findings += told
-        if carry.indexed_end is not None:
+        if indexed_end is not None:
             beyond = (one for one in told if one.is_defect and one.law in OF_ENTRIES)
             ends += (replace(one, hint=CUT_LOG) for one in islice(beyond, 1))
         if any(_file_of(one) == segment.path(".log") for one in told):
             doubted.add(segment.base_offset)
-    findings += carried.finish()
+    findings += of_whole
+    segments = [one.segment for one in checked]
     lacking = {one.path(".log") for one in segments if not {*INDEX_SUFFIXES[:2]} <= one.suffixes}
     strangers = {one.path(".log") for one in segments if one.overlap}
     hidden = tuple(one for one in findings if one.path in strangers or _is_hidden(one, lacking))
@@ -137,7 +139,7 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
         kept_bytes = finding.position if finding.law == "DISK-6" else None
         defects[path] = Defect(finding.law, words, kept_bytes or None)
     for one in partition.segments:
-        if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
+        if one.log_bytes > interval and _is_empty(one.path(".index"), files):
             defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))
     return Judged(defects, frozenset(doubted), hidden, tuple(ends))
 
@@ -163,24 +165,3 @@ def _file_of(finding: Finding) -> str:
 def _is_empty(path: str, files: Files) -> bool:
     status = status_of(files, path)
     return status is not None and status.size_bytes == 0
-
-
-def _each(
-    segments: list[CheckedSegment], files: Files, meter: Meter, jobs: int
-) -> Iterator[tuple[CheckedSegment, list[Finding], LogCarry]]:
-    """Yield each segment with its findings and what it hands on, in order."""
-    sharing = Sharing(
-        processes_for(jobs, len(segments), sum(one.size_bytes for one in segments)),
-        files, meter, "rebuild", lambda segment: segment.directory,
-    )  # fmt: skip
-    with sharing.results(_check, segments) as checked:
-        for segment, (findings, carry) in zip(segments, checked, strict=True):
-            yield segment, findings, carry
-
-
-def _check(segment: CheckedSegment, files: Files, meter: Meter) -> tuple[list[Finding], LogCarry]:
-    """Check one segment, here or in a worker."""
-    check = SteadyCheck(segment, Wanted(), files)
-    for done in check.run():
-        meter.add(done)
-    return check.findings, check.carry

@@ -7,15 +7,17 @@ Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-7.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.hints import changes, writes
+from segproof.inventory.segment_listing import ALL_FILES, sized
+from segproof.inventory.segments import Segment
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, read_file_name
@@ -41,35 +43,14 @@ COMPLETE = changes(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One segment to rebuild. Small and plain: it travels to processes."""
-
-    directory: str
-    base_offset: int
-    status: FileStatus
-    """What the log is, as it was found."""
-    suffixes: frozenset[str]
-    """Which of the three index files exist."""
-    has_snapshot: bool
-    """Whether there is a producer snapshot of the base offset."""
-    is_last: bool
-
-    def name(self, suffix: str) -> str:
-        """Return the name of one of its files."""
-        return segment_file_name(self.base_offset, suffix)
-
-    def path(self, suffix: str) -> str:
-        """Return the path of one of its files."""
-        return os.path.join(self.directory, self.name(suffix))
-
-
-class Partition(NamedTuple):
+class PartitionFiles(NamedTuple):
     """What is to be done in one directory."""
 
     directory: str
     segments: tuple[Segment, ...]
-    """By base offset."""
+    """Those with a log, by base offset, closed, and with the index files that are regular."""
+    logs: Mapping[int, FileStatus]
+    """What each log is, as it was found."""
     others: tuple[str, ...]
     """Names of the files that belong to the partition beside its segments."""
     left_out: tuple[str, ...]
@@ -85,7 +66,7 @@ class Partition(NamedTuple):
     @property
     def log_bytes(self) -> int:
         """How many bytes the logs have."""
-        return sum(segment.status.size_bytes for segment in self.segments)
+        return sum(segment.log_bytes for segment in self.segments)
 
 
 class _Listing:
@@ -183,26 +164,23 @@ class _Listing:
         if name != MARKER:
             self.left_out.append(f"{name}: {why}")
 
-    def partition(self) -> Partition:
+    def partition(self) -> PartitionFiles:
         """Return what was found."""
         for base in sorted(self.indexes.keys() - self.logs.keys()):
             for suffix in sorted(self.indexes[base]):
                 self._leave(segment_file_name(base, suffix), "an index without a log")
-        bases = sorted(self.logs)
-        segments = tuple(
+        following = dict(pairwise(sorted(self.logs)))
+        segments = (
             Segment(
-                self.directory,
-                base,
-                self.logs[base],
-                frozenset(self.indexes.get(base, ())),
-                segment_file_name(base, ".snapshot") in self.others,
-                base == bases[-1],
+                self.directory, base, frozenset({".log", *self.indexes.get(base, ())}),
+                following.get(base), True, ALL_FILES,
             )
-            for base in bases
-        )
-        return Partition(
+            for base in sorted(self.logs)
+        )  # fmt: skip
+        return PartitionFiles(
             self.directory,
-            segments,
+            tuple(sized(one, self.files) for one in segments),
+            self.logs,
             tuple(self.others),
             tuple(self.left_out),
             tuple(self.leftovers),
@@ -211,7 +189,7 @@ class _Listing:
         )
 
 
-def read_partition(directory: str, files: Files) -> Partition:
+def read_partition(directory: str, files: Files) -> PartitionFiles:
     """Return what is to be rebuilt in a partition directory.
 
     Raises: OSError where the directory can't be listed; NotADirectoryError; InvalidArgumentError
@@ -260,7 +238,7 @@ def refusing_what_vanishes(directory: str) -> Iterator[None]:
         ) from error
 
 
-def check_unchanged(partition: Partition, files: Files) -> None:
+def check_unchanged(partition: PartitionFiles, files: Files) -> None:
     """Return if all logs are what they were when they were listed.
 
     Raises: SegproofError; OSError.
@@ -272,7 +250,7 @@ def check_unchanged(partition: Partition, files: Files) -> None:
             bases.add(known.base_offset)
     changed = bases ^ {segment.base_offset for segment in partition.segments}
     for segment in partition.segments:
-        if files.status(segment.path(".log")) != segment.status:
+        if files.status(segment.path(".log")) != partition.logs[segment.base_offset]:
             changed.add(segment.base_offset)
     if changed:
         name = segment_file_name(min(changed), ".log")

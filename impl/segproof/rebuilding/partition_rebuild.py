@@ -24,7 +24,7 @@ from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_inter
 from segproof.rebuilding.judged_indexes import judge
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import (
-    Partition,
+    PartitionFiles,
     check_unchanged,
     read_partition,
     refusing_what_vanishes,
@@ -39,6 +39,8 @@ from segproof.rebuilding.partition_targets import (
 from segproof.rebuilding.safe_places import check_apart, check_outside
 from segproof.rebuilding.segment_build import PASSES, IntervalSource, Options, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
+from segproof.verification import verify
+from segproof.verifying.closed_partition import check_closed
 
 __all__ = ["Options", "Rebuilt", "RebuiltFile", "rebuild"]
 
@@ -130,7 +132,7 @@ def rebuild(
 
 
 def rebuild_partition(
-    partition: Partition,
+    partition: PartitionFiles,
     out: str | None,
     options: Options,
     files: SharedFiles,
@@ -149,14 +151,14 @@ def rebuild_partition(
         return Rebuilt((), findings, partition.left_out)
     with refusing_what_vanishes(source):
         interval = _interval(options.index_interval_bytes, partition, files)
-    wanted = Wanted(options, source if out is None else out, *interval)
+    wanted = Wanted(options, source if out is None else out, *interval, verify)
     place: Place = InPlace(partition, files, is_locked=is_locked, backup=options.backup)
     if options.dry_run:
         place = Nowhere()
     elif out is not None:
         place = NewDirectory(partition, out, files, copies=options.copy)
     with refusing_what_vanishes(source), place:
-        judged = judge(partition, interval[0], files, meter, jobs)
+        judged = judge(partition, interval[0], check_closed, files, meter, jobs)
         if judged.hidden:
             return Rebuilt((), judged.hidden, partition.left_out)
         wrong = None if options.is_all else judged
@@ -167,13 +169,15 @@ def rebuild_partition(
         if findings:
             return Rebuilt((), findings, partition.left_out)
         place.complete(built)
-    cut = sum(one.segment.status.size_bytes - one.valid_bytes for one in built)
+    cut = sum(one.segment.log_bytes - one.valid_bytes for one in built)
     behind = (f"{name}: it is behind the cut" for name in snapshots_behind(partition, built))
     made = tuple(index for one in built for index in one.indexes)
     return Rebuilt(made, (), (*partition.left_out, *behind), cut)
 
 
-def _interval(given: int | None, partition: Partition, files: Files) -> tuple[int, IntervalSource]:
+def _interval(
+    given: int | None, partition: PartitionFiles, files: Files
+) -> tuple[int, IntervalSource]:
     """Return the interval for segments whose old index does not tell one, and who said it."""
     if given is not None:
         return given, "given"

@@ -17,6 +17,7 @@ from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     EPOCHS,
     SEGMENT_SUFFIXES,
@@ -26,7 +27,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.kept_files import bring, copy_file, keep_old_files
-from segproof.rebuilding.partition_files import BESIDE, Partition, check_unchanged
+from segproof.rebuilding.partition_files import BESIDE, PartitionFiles, check_unchanged
 from segproof.rebuilding.safe_places import (
     lock_of,
     make_directory,
@@ -57,7 +58,7 @@ class Place(Protocol):
         """Put the new indexes, which are durable, in their places."""
 
 
-def snapshots_behind(partition: Partition, built: Sequence[BuiltSegment]) -> list[str]:
+def snapshots_behind(partition: PartitionFiles, built: Sequence[BuiltSegment]) -> list[str]:
     """Return the names of snapshots behind the end of a log that is cut.
 
     A broker that cuts a log when it recovers it removes them, since they tell of what is gone.
@@ -78,7 +79,7 @@ class InPlace:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: PartitionFiles,
         files: SharedFiles,
         *,
         is_locked: bool = False,
@@ -146,7 +147,7 @@ class NewDirectory:
     """
 
     def __init__(
-        self, partition: Partition, directory: str, files: SharedFiles, *, copies: bool
+        self, partition: PartitionFiles, directory: str, files: SharedFiles, *, copies: bool
     ) -> None:
         self._partition = partition
         self._directory = directory
@@ -193,7 +194,7 @@ class NewDirectory:
     def complete(self, built: Sequence[BuiltSegment]) -> None:
         """Bring in everything else, give the indexes their names, and take the marker away."""
         for one in built:
-            name = one.segment.name(".log")
+            name = segment_file_name(one.segment.base_offset, ".log")
             self._bring(name, one.valid_bytes if one.is_cut else None)
         left_out = snapshots_behind(self._partition, built)
         for name in self._partition.others:
@@ -241,7 +242,8 @@ class NewDirectory:
     def __exit__(self, *_: object) -> None:
         if self._is_complete:
             return
-        left = [one.name(suffix) for one in self._partition.segments for suffix in SEGMENT_SUFFIXES]
+        bases = [one.base_offset for one in self._partition.segments]
+        left = [segment_file_name(one, suffix) for one in bases for suffix in SEGMENT_SUFFIXES]
         _remove_each(self._files, self._directory, (BESIDE,), (*left, *self._partition.others))
         with contextlib.suppress(OSError):
             if self._files.list_directory(self._directory) in ([], [MARKER]):

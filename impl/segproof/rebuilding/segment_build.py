@@ -9,7 +9,7 @@ Laws: SEG-20 to SEG-24, SEG-30.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +19,12 @@ from segproof.errors import IndexFullError, InvalidArgumentError, SegproofError
 from segproof.files import SharedFiles
 from segproof.findings import Finding
 from segproof.integers import INT32_MAX
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.segment_recovery import SegmentRecovery
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
@@ -34,7 +36,7 @@ from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect
 from segproof.rebuilding.kept_files import backup_of, copy_bytes
 from segproof.rebuilding.old_indexes import old_entries, old_positions
-from segproof.rebuilding.partition_files import BESIDE, Segment
+from segproof.rebuilding.partition_files import BESIDE
 from segproof.rebuilding.safe_places import log_changed
 from segproof.rebuilding.transactions import Transactions
 from segproof.stretches.kafka.framing import LogSource
@@ -101,6 +103,8 @@ class Wanted:
     index_interval_bytes: int
     """The interval where the old index of a segment does not tell another one."""
     interval_source: IntervalSource
+    verify: Callable[..., Iterable[Finding]]
+    """Yields what breaks a law in a file: asked of the byte at which a log is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ class BuiltSegment:
     @property
     def is_cut(self) -> bool:
         """Whether something follows the log's batches."""
-        return self.valid_bytes < self.segment.status.size_bytes
+        return self.valid_bytes < self.segment.log_bytes
 
 
 def keep_segment(segment: Segment, wanted: Wanted, files: SharedFiles) -> BuiltSegment:
@@ -159,12 +163,12 @@ def keep_segment(segment: Segment, wanted: Wanted, files: SharedFiles) -> BuiltS
         for suffix in INDEX_SUFFIXES
         if suffix in segment.suffixes
     )
-    return BuiltSegment(segment, kept, segment.status.size_bytes, segment.base_offset)
+    return BuiltSegment(segment, kept, segment.log_bytes, segment.base_offset)
 
 
 def _kept(segment: Segment, suffix: str, wanted: Wanted, files: SharedFiles) -> RebuiltFile:
     count = old_entries(segment, suffix, files)
-    path = os.path.join(wanted.target, segment.name(suffix))
+    path = os.path.join(wanted.target, segment_file_name(segment.base_offset, suffix))
     return RebuiltFile(path, count or 0, count, False, None, None)
 
 
@@ -186,7 +190,7 @@ def build_segment(
         if wanted.options.dry_run:
             files = opened.enter_context(closing(DryFiles(files, in_memory=True)))
         log = opened.enter_context(RecordFile.open(segment.path(".log"), files=files))
-        if log.size_in_bytes() != segment.status.size_bytes:
+        if log.size_in_bytes() != segment.log_bytes:
             raise log_changed(log.name)
         build = _Build(segment, wanted, defects, log, files, on_bytes)
         return opened.enter_context(closing(build)).run(producers)
@@ -239,7 +243,9 @@ class _Build:
         self._txn_index.close()
 
     def _beside(self, suffix: str) -> str:
-        return os.path.join(self._wanted.target, self._segment.name(suffix) + BESIDE)
+        return os.path.join(
+            self._wanted.target, segment_file_name(self._segment.base_offset, suffix) + BESIDE
+        )
 
     def run(self, producers: ProducerStateManager) -> BuiltSegment:
         """Build all, and tell how; see `build_segment`."""
@@ -312,10 +318,11 @@ class _Build:
         size = self._log.size_in_bytes()
         if error is None and valid_bytes == size:
             return None
-        is_cut = self._options.cut_tail and self._segment.is_last
+        is_cut = self._options.cut_tail and self._segment.next_base_offset is None
         if error is None and is_cut and self._is_torn_from(valid_bytes):
             return None
-        return finding_of(self._segment, valid_bytes, error, self._files)
+        verify = partial(self._wanted.verify, files=self._files)
+        return finding_of(self._segment, valid_bytes, error, verify)
 
     def _is_torn_from(self, position: int) -> bool:
         """Return whether all batches before a byte of the log stay there, and none lies after it.
@@ -391,7 +398,9 @@ class _Build:
             is_same_as_old = False
             with suppress(OSError):  # what can't be read is no old file
                 is_same_as_old = is_same(old, self._beside(suffix), self._files)
-            path = os.path.join(self._wanted.target, self._segment.name(suffix))
+            path = os.path.join(
+                self._wanted.target, segment_file_name(self._segment.base_offset, suffix)
+            )
             before = old_entries(self._segment, suffix, self._files)
             kept = None
             if self._options.backup is not None and not is_same_as_old:
@@ -421,7 +430,7 @@ class _Build:
         """Return why a file is made new; None if it is kept."""
         if self._defects is None:
             return Defect(None, ASKED)
-        if self._end_position < self._segment.status.size_bytes:
+        if self._end_position < self._segment.log_bytes:
             found = self._defects.get(suffix, Defect(None, "the log is cut"))
             return found._replace(kept_bytes=None)
         return self._defects.get(suffix) or self._cut_short(suffix)

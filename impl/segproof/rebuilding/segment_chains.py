@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from segproof.files import SharedFiles
+from segproof.inventory.segments import Segment
 from segproof.kernels.records import walk_batches
 from segproof.processes import Meter, Sharing, processes_for
 from segproof.rebuilding.judged_indexes import Judged
-from segproof.rebuilding.partition_files import Partition, Segment
+from segproof.rebuilding.partition_files import PartitionFiles
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment, keep_segment
 from segproof.rebuilding.transactions import begun_before, state_of_snapshot
 
@@ -22,7 +23,7 @@ BATCHES_OF_A_UNIT = 8
 
 
 def build(
-    partition: Partition,
+    partition: PartitionFiles,
     wanted: Wanted,
     judged: Judged | None,
     files: SharedFiles,
@@ -37,11 +38,11 @@ def build(
     chains = _chains(partition, judged, files)
     is_built = {segment.base_offset for chain in chains for segment in chain}
     kept = [one for one in partition.segments if one.base_offset not in is_built]
-    total = sum(segment.status.size_bytes for chain in chains for segment in chain)
+    total = sum(segment.log_bytes for chain in chains for segment in chain)
     # Now, not when so many were read: what is compiled here every process has from its birth.
     walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
     built = [keep_segment(segment, wanted, files) for segment in kept]
-    meter.add(sum(segment.status.size_bytes for segment in kept))
+    meter.add(sum(segment.log_bytes for segment in kept))
     sharing = Sharing(
         processes_for(jobs, len(chains), total), files, meter, "rebuild",
         lambda _: partition.directory,
@@ -52,7 +53,9 @@ def build(
     return sorted(built, key=lambda one: one.segment.base_offset)
 
 
-def _chains(partition: Partition, judged: Judged | None, files: SharedFiles) -> list[list[Segment]]:
+def _chains(
+    partition: PartitionFiles, judged: Judged | None, files: SharedFiles
+) -> list[list[Segment]]:
     """Return the segments to build, those together that need the transactions of one another."""
     if judged is not None and not any(map(judged.is_to_build, partition.segments)):
         return []
@@ -76,7 +79,7 @@ def _build_chain(
     chain: Sequence[Segment],
     files: SharedFiles,
     meter: Meter,
-    partition: Partition,
+    partition: PartitionFiles,
     wanted: Wanted,
     judged: Judged | None,
 ) -> list[BuiltSegment]:

@@ -2,7 +2,7 @@
 """Why no index is made from the commit log of a store: findings, with what to do instead."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from segproof.commands import quoted_path
@@ -12,14 +12,14 @@ from segproof.hints import Hint, reads, writes
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_files_inside import is_loaded
 from segproof.reading.log_names import with_right_names
-from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rebuilding.partition_files import IN_THE_WAY
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import INDEX
-from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.wording.reporting import Reporter, Wanted
 from segproof.wording.rules import with_paths
 
+Errors = Callable[[], Iterator[Finding]]
+"""Finds the errors of the store, which takes as long as a verification."""
 SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
 OTHER_LOG = "RMQDISK-44"
 LOOK_FOR_FILE = reads(
@@ -100,30 +100,23 @@ def in_the_way(store: str, files: Files) -> tuple[Finding, ...]:
     return tuple(reporter.finish())
 
 
-def law_at(store: str, path: str, position: int, files: Files, default: str = "RMQDISK-24") -> str:
+def law_at(errors: Errors, path: str, position: int, default: str = "RMQDISK-24") -> str:
     """Return the law that `verify` finds broken at a byte of the log: its command shows it."""
-    for one in _errors(store, files):
+    for one in errors():
         if (one.path, one.position) == (path, position):
             return one.law
     return default
 
 
-def of_another_log(store: str, files: Files) -> tuple[Finding, ...]:
+def of_another_log(errors: Errors) -> tuple[Finding, ...]:
     """Return the finding by which `verify` says that index and queues are of another log."""
-    return tuple(one for one in _errors(store, files) if one.law == OTHER_LOG)[:1]
+    return tuple(one for one in errors() if one.law == OTHER_LOG)[:1]
 
 
-def law_of_another_log(store: str, files: Files) -> str:
+def law_of_another_log(errors: Errors) -> str:
     """Return the law by which `verify` says that the index leads to messages of another log."""
-    shown = {one.law for one in _errors(store, files)}
+    shown = {one.law for one in errors()}
     return next((law for law in (OTHER_LOG, "RMQDISK-28", "RMQDISK-23") if law in shown), OTHER_LOG)
-
-
-def _errors(store: str, files: Files) -> Iterator[Finding]:
-    place = Place(PlaceKind.STORE, store)
-    for one in check_place(place, Wanted(), files, lambda count: None):
-        if one.severity is Severity.ERROR:
-            yield one
 
 
 def finding_at(path: str, position: int, message: str, hint: Hint, law: str) -> Finding:

@@ -14,9 +14,11 @@ Not covered: the checkpoint of the store, which stays as it is.
 """
 
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -26,13 +28,14 @@ from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byt
 from segproof.findings import Finding, Severity
 from segproof.hints import writes
 from segproof.integers import INT64_MAX
+from segproof.inventory.stores import size_of
 from segproof.layouts.rocketmq import INDEX_HEADER
 from segproof.processes import Meter, Progress
 from segproof.reading.commit_log_damage import DamageMap
 from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind, size_of
+from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
 from segproof.reading.unfinished import MARKER, unfinished_store
@@ -290,6 +293,14 @@ def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Fin
     return [one for one in found if one.is_defect and not one.path.startswith(others)]
 
 
+def _errors(store: str, files: Files) -> Iterator[Finding]:
+    """Yield the errors of `verify` about a store."""
+    place = Place(PlaceKind.STORE, store)
+    for one in check_place(place, Wanted(), files):
+        if one.severity is Severity.ERROR:
+            yield one
+
+
 def _is_of_other_log(finding: Finding) -> bool:
     """Return whether a finding says that nothing shows whose log it is: index and queues differ."""
     return finding.law == OTHER_LOG and finding.severity is Severity.ERROR
@@ -310,12 +321,12 @@ def _missing_end(
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
-    if found := of_another_log(log.store_path, files):
+    if found := of_another_log(partial(_errors, log.store_path, files)):
         return found
     last, law = log.file_of(end) or log.log_files[-1], "RMQDISK-23"
     position = max(0, end - last.start) if end < log.max_offset else 0
     if end < log.max_offset:
-        law = law_at(log.store_path, last.path, position, files, "RMQDISK-52")
+        law = law_at(partial(_errors, log.store_path, files), last.path, position, "RMQDISK-52")
     return (
         finding_at(
             last.path,
@@ -357,6 +368,7 @@ class _Rebuild:
         self._old_names = old_names
         self._old_directory = os.path.join(log.store_path, INDEX)
         self._files = files
+        self._errors = partial(_errors, log.store_path, files)
         self._built_at = BUILT_FROM_MS
         self._messages = 0
         self._doubted = 0
@@ -506,7 +518,7 @@ class _Rebuild:
             return left, messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
         told = "; ".join([words, *damage.words()])
-        law = law_at(self._log.store_path, log_file.path, position, self._files)
+        law = law_at(self._errors, log_file.path, position)
         return left, messages, (finding_at(log_file.path, position, told, SAVE_STORE, law),)
 
     def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
@@ -542,7 +554,7 @@ class _Rebuild:
                 0,
                 f"the commit log has no message, and the old index has {entries} entries",
                 NO_MESSAGE,
-                law=law_of_another_log(self._log.store_path, self._files),
+                law=law_of_another_log(self._errors),
             ),
         )
 

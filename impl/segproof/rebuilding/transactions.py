@@ -14,6 +14,7 @@ import numpy as np
 
 from segproof.errors import CorruptSnapshotError, SegproofError
 from segproof.files import File, Files
+from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.kafka.producer_state import ProducerStateManager
@@ -22,7 +23,6 @@ from segproof.kafka.segment_recovery import append_aborted_txn
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof.rebuilding.old_indexes import old_aborted_txns
-from segproof.rebuilding.partition_files import Segment
 
 
 def state_of_snapshot(segment: Segment, files: Files) -> ProducerStateManager | None:
@@ -30,8 +30,6 @@ def state_of_snapshot(segment: Segment, files: Files) -> ProducerStateManager | 
 
     Nothing is changed: a corrupt snapshot stays where it is.
     """
-    if not segment.has_snapshot:
-        return None
     try:
         entries = read_snapshot_file(segment.path(".snapshot"), files=files)
     except (CorruptSnapshotError, OSError):

@@ -14,11 +14,12 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
-from segproof.inventory.partitions import Partition
+from segproof.inventory.partitions import Partition, segments_in_doubt
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
+from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.dense_logs import Extent, doubt_about
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.keyless_records import (
@@ -28,11 +29,9 @@ from segproof.reading.keyless_records import (
 )
 from segproof.reading.log_order import NamedLog
 from segproof.salvaging.gaps import Gap, LogGap
+from segproof.salvaging.other_logs import SegmentJudge
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.stretches.kafka.header_rows import first_offsets, state_first_offset
-from segproof.verifying.dense_logs import segments_in_doubt
-from segproof.verifying.foreign_segments import cut_outs_of
-from segproof.verifying.segment_carry import CutOutGap
 
 
 @dataclass(slots=True)
@@ -159,7 +158,7 @@ def take_doubts(
 
 
 def lost_cut_outs(
-    segments: Sequence[Segment], logs: Sequence[str], files: Files
+    segments: Sequence[Segment], logs: Sequence[str], files: Files, judge: SegmentJudge
 ) -> tuple[list[tuple[str, CutOutGap]], int]:
     """Return the gaps that held batches, as the indexes show, each with the path of its log.
 
@@ -168,7 +167,7 @@ def lost_cut_outs(
     """
     found, unproven = [], 0
     for one in segments:
-        gaps, others = ([], 0) if one.held_by else cut_outs_of(one, files)
+        gaps, others = ([], 0) if one.held_by else judge.cut_outs(one, files)
         found += [(one.path(".log"), gap) for gap in gaps]
         if gaps and not any(gap.lost for gap in gaps):
             unproven += max(0, others)

@@ -4,18 +4,28 @@
 Laws: DISK-69.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 from segproof.files import Files
+from segproof.findings import Finding
 from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
+from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.offset_entries import entries_in
 from segproof.salvaging.gaps import Gap, LogGap
 from segproof.stretches.unreadable_blocks import ReadableParts
-from segproof.verifying.foreign_segments import foreign_log_of
+
+
+class SegmentJudge(NamedTuple):
+    """Says what the indexes of one segment show of its log. Travels to processes."""
+
+    foreign_log: Callable[[Segment, Files], Finding | None]
+    """Returns the finding that the log is of another segment, if it is."""
+    cut_outs: Callable[[Segment, Files], tuple[list[CutOutGap], int]]
+    """Returns the gaps that held batches, and how many offsets the log lacks in other gaps."""
 
 
 class OtherLogs(NamedTuple):
@@ -31,7 +41,7 @@ class OtherLogs(NamedTuple):
     """If the last log is one of these: the offset up to which its indexes say that it went."""
 
 
-def other_logs(segments: Sequence[Segment], files: Files) -> OtherLogs:
+def other_logs(segments: Sequence[Segment], files: Files, judge: SegmentJudge) -> OtherLogs:
     """Return the logs that are not those of their indexes.
 
     If two logs have exchanged their names, the index of each lies beside the other log. `verify`
@@ -39,7 +49,7 @@ def other_logs(segments: Sequence[Segment], files: Files) -> OtherLogs:
     """
     paths, put_over, lost, end = set(), set(), [], 0
     for one in segments:
-        found, path = foreign_log_of(one, files), one.path(".log")
+        found, path = judge.foreign_log(one, files), one.path(".log")
         if found is None:
             continue
         base, until = int(found.expected or 0), int(found.actual or 0)

@@ -49,7 +49,7 @@ from segproof.salvaging.lost_gaps import (
 )
 from segproof.salvaging.lost_markers import keep_transactions
 from segproof.salvaging.new_logs import KeptBatches, NewLogs
-from segproof.salvaging.other_logs import doubts_of_indexes
+from segproof.salvaging.other_logs import SegmentJudge, doubts_of_indexes
 from segproof.salvaging.placed_logs import PlacedLog, PlacedPartition, place_partition
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
@@ -69,6 +69,7 @@ def salvage_partition(
     partition: Partition,
     target: str,
     aside_path: str,
+    judge: SegmentJudge,
     files: Files,
     on_bytes: Callable[[int], None],
 ) -> SalvagedPartition:
@@ -78,7 +79,7 @@ def salvage_partition(
     Raises: OSError for any trouble but blocks of a log that can't be read; SegproofError where the
     new directory can't be loaded.
     """
-    told = _Salvage(partition, target, aside_path, files, on_bytes).run()
+    told = _Salvage(partition, target, aside_path, judge, files, on_bytes).run()
     if told.has_all_files and told.target is not None:
         new = os.path.join(target, EPOCHS)
         keep_leader_epochs(partition.path(EPOCHS), new, told.last_offset + 1, files)
@@ -91,6 +92,7 @@ class _Salvage:
         partition: Partition,
         target: str,
         aside_path: str,
+        judge: SegmentJudge,
         files: Files,
         on_bytes: Callable[[int], None],
     ) -> None:
@@ -99,6 +101,7 @@ class _Salvage:
         """Segments of other partitions, or of an older copy."""
         self._partition = replace(partition, segments=own)
         self._target, self._files, self._on_bytes = target, files, on_bytes
+        self._judge = judge
         self._told = SalvagedPartition(partition.directory, None)
         self._done_bytes = 0
         """Bytes of logs that were read or copied."""
@@ -117,7 +120,7 @@ class _Salvage:
 
     def run(self) -> SalvagedPartition:
         told, ledger, logs = self._told, self._ledger, self._new.paths
-        placed = place_partition(self._partition, self._files, self._count_bytes)
+        placed = place_partition(self._partition, self._files, self._judge, self._count_bytes)
         told.renamed_logs = placed.renamed_logs
         ledger.lose(placed.others.lost)
         ledger.doubtful += doubts_of_gaps(placed.others.lost)
@@ -348,7 +351,7 @@ class _Salvage:
         own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out
             told.doubts += doubts_of_indexes(own, files)
-        cuts, unproven = lost_cut_outs(own, new.paths, files)
+        cuts, unproven = lost_cut_outs(own, new.paths, files, self._judge)
         args = self._partition, new.paths, told.gaps, [one for _, one in cuts]
         is_apart = told.lost_between_logs > 0
         lost, told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)

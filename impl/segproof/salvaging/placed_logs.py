@@ -24,7 +24,7 @@ from segproof.reading.log_order import NamedLog, in_order
 from segproof.salvaging.lost_ends import entries_beside
 from segproof.salvaging.new_logs import KeptBatches
 from segproof.salvaging.open_transactions import OpenTransactions
-from segproof.salvaging.other_logs import OtherLogs, other_logs
+from segproof.salvaging.other_logs import OtherLogs, SegmentJudge, other_logs
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, Facts, Int64s, NeedsBatches, Part
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
@@ -160,7 +160,7 @@ class PlacedPartition:
 
 
 def place_partition(
-    partition: Partition, files: Files, on_bytes: Callable[[int], None]
+    partition: Partition, files: Files, judge: SegmentJudge, on_bytes: Callable[[int], None]
 ) -> PlacedPartition:
     """Read the logs of a partition, and decide what becomes of each batch.
 
@@ -168,7 +168,7 @@ def place_partition(
     Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but logs that can't be
     opened, and blocks that the disk does not return; CorruptRecordError if a log changes meanwhile.
     """
-    others = other_logs(partition.segments, files)
+    others = other_logs(partition.segments, files, judge)
     named = {
         one.base_offset: NamedLog(one.path(".log"), one.base_offset)
         for one in partition.segments

@@ -20,12 +20,12 @@ from segproof.findings import Finding
 from segproof.inventory.held_beside import HeldBeside
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segment_listing import sized
+from segproof.inventory.stores import find_places
 from segproof.inventory.walk import (
     DataDirectory,
     Layout,
     NotListed,
     partition_in,
-    take_inventory,
     unread_words,
 )
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
@@ -43,13 +43,7 @@ from segproof.reading.file_names import (
     read_partition_name,
 )
 from segproof.reading.new_places import own_place
-from segproof.reading.store_paths import (
-    PlaceKind,
-    find_places,
-    has_partition,
-    part_of_store,
-    place_of,
-)
+from segproof.reading.store_paths import PlaceKind, has_partition, part_of_store, place_of
 from segproof.reading.unfinished import unfinished_at
 from segproof.reading.unread_places import check_read
 from segproof.rebuilding.safe_places import (
@@ -62,16 +56,17 @@ from segproof.rebuilding.safe_places import (
     not_empty,
 )
 from segproof.salvaging.gaps import Gap
+from segproof.salvaging.other_logs import SegmentJudge
 from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
-from segproof.verifying.directory_checks import InventoryCheck
-from segproof.verifying.inner_folders import LACKING
-from segproof.verifying.loose_files import stray_words
-from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
-from segproof.wording.reporting import Reporter, Wanted
+from segproof.verifying.directory_checks import judged_inventory
+from segproof.verifying.foreign_segments import cut_outs_of, foreign_log_of
+from segproof.wording.loose_files import stray_words
+from segproof.wording.partition_words import DELETED, LACKING, REPLACED, REST
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
+JUDGE = SegmentJudge(foreign_log_of, cut_outs_of)
 LACKS_ASIDE = "DISK-41"
 """The law that a partition breaks which has lost what a folder set aside has."""
 JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'
@@ -278,7 +273,8 @@ def _save(
     """Save one partition, here or in a worker."""
     name, partition = named
     aside = os.path.join(target, SET_ASIDE_FILE.format(name))
-    return salvage_partition(partition, os.path.join(target, name), aside, files, meter.add)
+    new = os.path.join(target, name)
+    return salvage_partition(partition, new, aside, JUDGE, files, meter.add)
 
 
 def _linked_logs(partition: Partition, files: SharedFiles) -> str:
@@ -348,11 +344,9 @@ class _Inventory(NamedTuple):
 
 def _inventory(source: str, files: SharedFiles) -> _Inventory:
     """Return what lies at or below a path."""
-    reporter = Reporter(Wanted())
-    check = InventoryCheck(source, files, reporter)
-    found = _Inventory([], {}, {}, [])
-    for item in take_inventory(source, files, check.offsets):
-        check.take(item)
+    items, findings = judged_inventory(source, files)
+    found = _Inventory([], {}, {}, findings)
+    for item in items:
         partition = partition_in(item)
         if partition is not None:
             found.partitions.append(partition)
@@ -360,8 +354,6 @@ def _inventory(source: str, files: SharedFiles) -> _Inventory:
             found.strays.update((path, words) for path, words, _ in stray_words(item, files))
         elif isinstance(item, NotListed | Layout) and (why := unread_words(item)) is not None:
             found.not_read[item.path] = why
-    check.finish(())
-    found.findings.extend(reporter.finish())
     return found
 
 

@@ -36,6 +36,7 @@ from segproof.reading.config_file import (
     read_config_file,
     without,
 )
+from segproof.reading.config_lacks import lacks_of_config
 from segproof.reading.file_contents import content_of, is_from_fsck
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import is_rocksdb
@@ -43,12 +44,11 @@ from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import TimerState, damaged_files, read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
-from segproof.reading.unread_parts import LOCK, UNREAD_NAMES, why_unread
+from segproof.reading.unread_places import LOCK, UNREAD_NAMES, why_unread
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.salvaging.batch_queue_units import LedUnits, led_units
-from segproof.verifying.rocketmq.config_state import lacks_of_config
 
 __all__ = ["Extras"]
 

@@ -67,8 +67,7 @@ from segproof.salvaging.store_extras import Extras
 from segproof.stretches.rocketmq.candidates import filler_rows
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
-from segproof.verifying.rocketmq.log_files import list_log
-from segproof.wording.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.log_files import judged_log
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
@@ -108,8 +107,7 @@ def salvage_store(
     check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
     beside = check_layout(store, files)
-    reporter = Reporter(Wanted())
-    log = list_log(store, files, reporter).log
+    log, odd_files = judged_log(store, files)
     if not log.log_files:
         raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)
@@ -124,7 +122,7 @@ def salvage_store(
     run.told.misnamed_files = misnamed
     run.told.log_folders = linked_folders(rests.log)
     run.told.left_out += [one.words_of_salvage() for one in unknown]
-    run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
+    run.told.left_out += [f"{one.path}: {one.message}" for one in odd_files]
     if beside is not None:
         run.told.left_out.append(f"{beside.path}: {beside.words}; nothing of it was saved")
     begin_salvage(target, files)

@@ -10,35 +10,41 @@ looked into too.
 import errno
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import Files, FileStatus
 from segproof.integers import INT64_MAX
-from segproof.reading.directory_kinds import STRAY, holds_partitions, is_stray_beside
+from segproof.inventory.stores import find_places, take_stores
+from segproof.inventory.walk import (
+    TOO_DEEP,
+    DataDirectory,
+    Listed,
+    NotListed,
+    PassedOver,
+    take_inventory,
+)
+from segproof.reading.directory_kinds import STRAY, holds_partitions
 from segproof.reading.file_names import (
+    FileName,
     NameKind,
-    holds_remote_segments,
     is_of_cache,
     name_in_segment,
     read_file_name,
-    read_partition_name,
     read_remote_name,
     segment_file,
 )
 from segproof.reading.log_extents import possible_offsets, said_first_offset, unread_logs
 from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import INDEXES_SUFFIX, with_unpacked
-from segproof.reading.store_paths import TOO_DEEP, find_places
+from segproof.reading.store_paths import Place
 from segproof.reading.store_reader import index_files_of
 from segproof.reading.waiting_logs import REPLACES_OTHERS
 from segproof.tables.options import Range, Request, refused
 from segproof.tables.schemas import TABLES
 
-LEVELS_MAX = 16
-_STORE_FOLDERS = frozenset({"commitlog", "consumequeue"})
 _UNNAMED = re.compile(r"\.(deleted|cleaned|swap)$")
 
 
@@ -81,7 +87,7 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     if request.table == "rocketmq_entries":
         found = _index_files(path, files)
     elif status.is_directory:
-        found = _in_directory(path, files.list_directory(path), request, files, _Seen())
+        found = _in_directory(path, request, files)
     else:
         found = _single(path, status.size_bytes, request, files)
     for unit in found:
@@ -99,12 +105,24 @@ def existing(path: str, files: Files) -> FileStatus:
 
 
 def _index_files(path: str, files: Files) -> Iterator[Unit]:
-    unlisted: list[tuple[str, str]] = []
-    for place in find_places(path, files, lambda *told: unlisted.append(told)):
-        for file in index_files_of(place, files):
+    unlisted = list[Unit]()
+    for item in take_stores(path, files):
+        if not isinstance(item, Place):
+            unlisted += _unlisted(item)
+            continue
+        for file in index_files_of(item, files):
             yield Unit(file, posixpath.dirname(file), size_bytes=_size(file, files))
-    for folder, problem in unlisted:
-        yield Unit(folder, posixpath.dirname(folder), problem=problem)
+    yield from unlisted
+
+
+def _unlisted(item: NotListed | PassedOver) -> Iterator[Unit]:
+    """Yield as a problem what could not be looked into; what was met before is none."""
+    folder = posixpath.dirname(item.path)
+    if isinstance(item, NotListed):
+        words = f"it cannot be listed: {item.error.strerror or item.error}"
+        yield Unit(item.path, folder, problem=words)
+    elif item.earlier is None:
+        yield Unit(item.path, folder, problem=TOO_DEEP)
 
 
 def _single(path: str, size_bytes: int, request: Request, files: Files) -> Iterator[Unit]:
@@ -169,74 +187,49 @@ def problem_of(error: OSError | SegproofError) -> str:
     return str(error)
 
 
-class _Seen:
-    """The directories that were looked into: links may lead in a circle."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[int, int]] = set()
-
-    def enters(self, path: str, files: Files) -> bool:
-        """Return whether this is a directory that was not looked into before."""
-        status = files.status(path)
-        if status is None or not status.is_directory or status.identity in self._seen:
-            return False
-        self._seen.add(status.identity)
-        return True
-
-
-def _in_directory(
-    path: str, names: list[str], request: Request, files: Files, seen: _Seen, level: int = 0
-) -> Iterator[Unit]:
-    is_of_many = holds_partitions(path, names, files)
-    if is_of_many:
-        yield from _strays(path, names, request)
-    else:
-        yield from _unread(path, names, request, files)
-    segments = {} if is_of_many else _segments(path, names)
-    if segments:
-        yield from _of_partition(path, segments, request, files)
-        return
-    if not is_of_many and not _STORE_FOLDERS.isdisjoint(names):
-        return
-    for name in names:
-        partition = read_partition_name(name)
-        full = posixpath.join(path, name)
-        if partition is not None and partition.state == "delete":
-            continue
-        try:
-            if not seen.enters(full, files):
-                continue
-            if level == LEVELS_MAX:
-                yield Unit(full, path, problem=TOO_DEEP)
-                continue
-            inner = files.list_directory(full)
-        except OSError as error:
-            yield Unit(full, path, problem=f"it cannot be listed: {error.strerror or error}")
-            continue
-        yield from _in_directory(full, inner, request, files, seen, level + 1)
+def _in_directory(path: str, request: Request, files: Files) -> Iterator[Unit]:
+    """Yield the units of what lies in a directory. Raises: OSError where it can't be listed."""
+    for item in take_inventory(path, files, with_segments=False):
+        if isinstance(item, Listed):
+            directory = item.partition.directory
+            yield from _unread(directory, item.kinds, request, files)
+            yield from _of_partition(directory, _segments(item), request, files)
+        elif isinstance(item, DataDirectory):
+            if holds_partitions(item.path, item.names, files):
+                yield from _strays(item, request)
+            else:
+                kinds = {name: read_file_name(name) for name in item.names}
+                yield from _unread(item.path, kinds, request, files)
+        elif isinstance(item, NotListed | PassedOver):
+            yield from _unlisted(item)
 
 
-def _strays(path: str, names: list[str], request: Request) -> Iterator[Unit]:
+def _strays(item: DataDirectory, request: Request) -> Iterator[Unit]:
     """Yield as problems the files beside partitions that are of a segment."""
-    for name in names:
+    for name in sorted(item.strays.names):
         known = read_file_name(name)
-        if is_stray_beside(name) and known.suffix in TABLES[request.table].suffixes:
+        if known.suffix in TABLES[request.table].suffixes:
             problem = f"{STRAY} (to read its rows, name the file)"
-            yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
+            yield Unit(
+                posixpath.join(item.path, name), item.path, known.base_offset, problem=problem
+            )
 
 
-def _unread(path: str, names: list[str], request: Request, files: Files) -> Iterator[Unit]:
+def _unread(
+    path: str, kinds: Mapping[str, FileName], request: Request, files: Files
+) -> Iterator[Unit]:
     """Yield as problems what may have rows and is not read.
 
     These are the files that a starting broker would put in the place of others, logs that no broker
     reads by their names, and files of indexes in tiered storage that are compressed or encrypted.
     """
-    for log in unread_logs(path, names, files) if ".log" in TABLES[request.table].suffixes else ():
+    for log in (
+        unread_logs(path, list(kinds), files) if ".log" in TABLES[request.table].suffixes else ()
+    ):
         offsets = (log.first, log.end)
         yield Unit(log.path, path, log.base_offset, problem=log.problem, offsets=offsets)
     has_indexes = any(suffix != ".log" for suffix in TABLES[request.table].suffixes)
-    for name in names:
-        known = read_file_name(name)
+    for name, known in kinds.items():
         is_swap = known.kind is NameKind.PENDING and name.endswith(".swap")
         if is_swap and known.suffix in TABLES[request.table].suffixes:
             full = posixpath.join(path, name)
@@ -248,20 +241,18 @@ def _unread(path: str, names: list[str], request: Request, files: Files) -> Iter
             yield Unit(posixpath.join(path, name), path, remote.base_offset, problem=problem)
 
 
-def _segments(path: str, names: list[str]) -> dict[tuple[int, str], list[str]]:
+def _segments(item: Listed) -> dict[tuple[int, str], list[str]]:
     """Return the suffixes of the segments in a directory, by base offset and stem.
 
     Copies of segments in tiered storage have a stem; a broker's cache of their indexes is left out.
     """
     segments: dict[tuple[int, str], list[str]] = {}
-    for name in names:
-        known = read_file_name(name)
+    for known in () if item.is_remote else item.kinds.values():
         if known.kind is NameKind.SEGMENT:
             segments.setdefault((known.base_offset, ""), []).append(known.suffix)
-    if not segments and holds_remote_segments(path, names):
-        for remote in filter(None, map(read_remote_name, names)):
-            if not (remote.passing or is_of_cache(remote.stem)):
-                segments.setdefault(remote[:2], []).append(remote.suffix)
+    for remote in filter(None, map(read_remote_name, item.kinds if item.is_remote else ())):
+        if not (remote.passing or is_of_cache(remote.stem)):
+            segments.setdefault(remote[:2], []).append(remote.suffix)
     return segments
 
 

@@ -20,7 +20,7 @@ from segproof.hints import writes
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.reading.cleaner_traces import UP_TO
-from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_outs
+from segproof.reading.cut_outs import BatchRows, Bools, CutOut, CutOutGap, IndexRows, cut_outs
 from segproof.reading.index_entries import genuine_entries
 from segproof.reading.indexed_ends import Block as EntryBlock
 from segproof.reading.indexed_ends import entry_blocks
@@ -30,7 +30,7 @@ from segproof.reading.rows import shifted
 from segproof.verifying.index_file_checks import OffsetIndexFile
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.segment_carry import CutOutGap, LogCarry
+from segproof.verifying.segment_carry import LogCarry
 from segproof.wording.rules import declare
 
 declare("log-segment", Severity.ERROR,

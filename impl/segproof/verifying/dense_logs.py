@@ -4,18 +4,18 @@
 Laws: DISK-63.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.inventory.held_beside import HINT_OF_HELD, HeldBeside
-from segproof.inventory.partitions import Partition
+from segproof.inventory.partitions import Partition, segments_in_doubt
 from segproof.inventory.segments import Segment
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
-from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
-from segproof.reading.keyless_records import KeylessEnds, first_keyless
+from segproof.reading.dense_logs import Extent, doubt_about
+from segproof.reading.keyless_records import KeylessEnds
 from segproof.verifying.segment_carry import LogCarry
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
@@ -33,21 +33,6 @@ WHY = {
     " records are lost is not known",
     Cleaning.SHOWN: "Compaction may have taken them: whether records are lost is not known",
 }
-
-
-def segments_in_doubt(
-    partition: Partition, extents: Sequence[Extent], logs: Sequence[str], files: Files
-) -> Iterator[tuple[Extent, Cleaning]]:
-    """Yield as `judged`, by what lies in the folder of a partition.
-
-    `logs` are searched for a record without a key, if that decides. Raises: OSError.
-    """
-    is_asked = any(one.missing for one in extents)
-    others = misnamed_logs(partition.directory, files) if is_asked else {}
-    return judged(
-        extents, others | dict(partition.removed), lambda: first_keyless(logs, files),
-        was_here=partition.was_cleaned,
-    )  # fmt: skip
 
 
 class DenseLog:

@@ -10,8 +10,8 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from segproof.files import Files, status_of
-from segproof.findings import Severity
+from segproof.files import Files
+from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.integers import INT64_MAX
 from segproof.inventory.loose import LOST_AND_FOUND, is_log_directory
@@ -55,15 +55,14 @@ from segproof.reading.file_names import (
 from segproof.reading.store_paths import part_of_store
 from segproof.verifying.log_directories import (
     KnownDirectory,
-    broker_place,
     place_of,
+    places_of,
     report_across,
     report_folder,
     report_shared,
     report_taken,
 )
 from segproof.verifying.long_indexes import report_long_indexes
-from segproof.verifying.loose_files import report_strays
 from segproof.verifying.metadata_snapshots import check_metadata_snapshot, check_metadata_snapshots
 from segproof.verifying.node_files import (
     check_node_properties,
@@ -103,12 +102,13 @@ from segproof.verifying.unnamed_files import report_by_content, report_found_fil
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_layouts,
+    report_strays,
     report_unread,
     report_unread_beside,
     why_unread,
     why_unread_beside,
 )
-from segproof.wording.reporting import Reporter
+from segproof.wording.reporting import Reporter, Wanted
 from segproof.wording.rules import declare
 
 declare("partition-log", Severity.NOTE,
@@ -145,6 +145,20 @@ def find_partitions(
         if partition is not None:
             yield partition
     check.finish(beside)
+
+
+def judged_inventory(path: str, files: Files) -> tuple[list[Item], list[Finding]]:
+    """Return what lies at or below a path, and what is found of the names and small files there.
+
+    Raises: OSError where `path` itself can't be read.
+    """
+    reporter, items = Reporter(Wanted()), list[Item]()
+    check = InventoryCheck(path, files, reporter)
+    for item in take_inventory(path, files, check.offsets):
+        check.take(item)
+        items.append(item)
+    check.finish(())
+    return items, reporter.finish()
 
 
 @dataclass(slots=True)
@@ -186,6 +200,7 @@ class InventoryCheck:
     def take(self, item: Item) -> None:
         """Report what is odd about one item."""
         files, reporter = self._files, self._reporter
+        self._places += places_of(item, self._root, files)
         if isinstance(item, Listed):
             self._take_partition(item)
         elif isinstance(item, DataDirectory):
@@ -193,7 +208,6 @@ class InventoryCheck:
         elif isinstance(item, DirectoryEnd):
             self._end(item)
         elif isinstance(item, Folder):
-            self._places += place_of(item.path, item.above, item.status, files)
             known = self._directories[item.above]
             is_beside = known.is_brokers or known.has_partitions
             if is_beside and report_folder(item.path, item.above, known.is_brokers, reporter):
@@ -342,10 +356,6 @@ class InventoryCheck:
         report_unread_beside(path, names, files, reporter)
         if CLEAN_SHUTDOWN_MARKER in names:
             check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
-        status = status_of(files, path)
-        if status is not None and (BROKER_FILE in names or path == self._root):
-            is_given = path == self._root
-            self._places.append(broker_place(path, names, status, files, is_given=is_given))
         if BROKER_FILE in names:
             check_node_properties(reporter.at(_join(path, BROKER_FILE), PARTITION), files)
         if BOOTSTRAP in names:

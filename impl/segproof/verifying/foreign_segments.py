@@ -18,9 +18,10 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.inventory.segments import Segment
 from segproof.reading.asked_entries import asked_entries, sample_of
+from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.offset_entries import entries_in
 from segproof.verifying.cut_out_checks import may_be_cut
-from segproof.verifying.segment_carry import CutOutGap, LogCarry
+from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import SegmentCheck
 from segproof.wording.reporting import Reporter, Wanted
 

@@ -23,13 +23,10 @@ from segproof.reading.file_names import SEGMENT_SUFFIXES, is_like_a_log, read_fi
 from segproof.reading.folder_names import names_of
 from segproof.reading.new_places import own_place
 from segproof.verifying.unread_files import not_looked_into
+from segproof.wording.partition_words import MAY_BELONG_HERE, MAY_LACK
 from segproof.wording.reporting import Reporter
 
 FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
-MAY_BELONG_HERE = "no log of this partition has them, and they may belong here"
-MAY_LACK = "no log of this partition has by their names, and they may belong here"
-LACKING = (MAY_BELONG_HERE, MAY_LACK)
-"""Words of a finding about a folder that has what the partition lacks."""
 NUMBERED = re.compile(r"[0-9]{20}", re.ASCII)
 """The base offset that the name of a log begins with."""
 HINT_OF_COPY = reads(

@@ -10,7 +10,8 @@ Laws: DISK-3, DISK-26, DISK-47, DISK-48, DISK-66.
 """
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from segproof.commands import copy_commands, quoted_path
@@ -19,6 +20,7 @@ from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.inventory.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
+from segproof.inventory.walk import DataDirectory, Folder, Item, take_inventory
 from segproof.reading.file_names import (
     BROKER_FILE,
     REMOTE_INDEX_CACHE,
@@ -108,8 +110,6 @@ SHARED_NAMED = 20
 """At most this many partitions are named that two directories of one id share."""
 LOGS_NAMED = 20
 """A hint has commands for at most this many logs."""
-LEVELS_MAX = 16
-"""Levels of folders that are searched for partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,39 +155,23 @@ def places_below(path: str, files: Files) -> list[KnownDirectory]:
         return []
     if places := list(place_of(path, posixpath.join(path, ".."), status, files)):
         return list(places)
-    return list(_below(path, status, files, 0, set()))
+    found: list[KnownDirectory] = []
+    with suppress(OSError):
+        for item in take_inventory(path, files, with_segments=False):
+            found += places_of(item, path, files)
+    return found
 
 
-def broker_place(
-    path: str, names: Collection[str], status: FileStatus, files: Files, *, is_given: bool
-) -> BrokerPlace:
-    """Return the `BrokerPlace` of the directory at `path`, which contains the files `names`."""
-    broker = read_broker(path, files) if BROKER_FILE in names else None
-    return BrokerPlace(path, _identity(path, status), is_given, broker)
-
-
-def _below(
-    path: str, status: FileStatus, files: Files, level: int, seen: set[object]
-) -> Iterator[KnownDirectory]:
-    identity = _identity(path, status)
-    if level > LEVELS_MAX or identity in seen:
-        return
-    seen.add(identity)
-    try:
-        names = files.list_directory(path)
-    except OSError:
-        return
-    if level == 0 or BROKER_FILE in names:
-        yield broker_place(path, names, status, files, is_given=level == 0)
-    for name in names:
-        full = posixpath.join(path, name)
-        inner = status_of(files, full)
-        if inner is None or not inner.is_directory:
-            continue
-        if places := list(place_of(full, path, inner, files)):
-            yield from places
-        elif read_partition_name(name) is None:
-            yield from _below(full, inner, files, level + 1, seen)
+def places_of(item: Item, root: str, files: Files) -> Iterator[KnownDirectory]:
+    """Yield the folder of a partition or of a broker that an item of an inventory is."""
+    if isinstance(item, Folder):
+        yield from place_of(item.path, item.above, item.status, files)
+    elif isinstance(item, DataDirectory) and (item.path == root or BROKER_FILE in item.names):
+        status = status_of(files, item.path)
+        if status is not None:
+            broker = read_broker(item.path, files) if BROKER_FILE in item.names else None
+            own = _identity(item.path, status)
+            yield BrokerPlace(item.path, own, is_given=item.path == root, broker=broker)
 
 
 def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterator[PartitionPlace]:

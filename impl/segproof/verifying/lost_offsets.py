@@ -34,16 +34,13 @@ from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.segment_carry import LogCarry
 from segproof.wording.rules import declare
+from segproof.wording.segment_files import CUT_LOG
 
 declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files under other names, in the other log"
     " directories and in lost+found (verify of that folder tells which logs are in it), and compare"
     " with another replica"), "DISK-25")  # fmt: skip
-CUT_LOG = writes(
-    "compare the segment with another replica; until then keep its .index file: a new one would no"
-    " longer show that batches were here. `segproof salvage DIR --out DIR2` saves what is left"
-)
 ZEROED_LOG = writes(
     "compare the segment with another replica; until then keep its files. `segproof salvage DIR"
     " --out DIR2` saves what is left"

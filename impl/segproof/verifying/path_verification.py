@@ -17,18 +17,13 @@ from segproof.hints import reads
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segment_listing import Listings, sized
 from segproof.inventory.segments import Segment
+from segproof.inventory.stores import find_places, size_of
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Sharing, processes_for
 from segproof.reading.log_rows import Surroundings
 from segproof.reading.packed_segments import with_unpacked
-from segproof.reading.store_paths import (
-    Place,
-    config_place_of,
-    find_places,
-    has_partition,
-    size_of,
-)
+from segproof.reading.store_paths import Place, config_place_of, has_partition
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below

@@ -28,8 +28,9 @@ from segproof.reading.waiting_logs import (
     only_copy,
     swap_logs,
 )
-from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, REST, ReplacedLogs
+from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, ReplacedLogs
 from segproof.verifying.swapped_logs import copies_of_swaps, report_damage, report_only_copies
+from segproof.wording.partition_words import REST
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
 

@@ -48,6 +48,7 @@ from segproof.reading.waiting_logs import (
     swap_logs,
 )
 from segproof.stretches.kafka.header_rows import first_offsets
+from segproof.wording.partition_words import DELETED, REPLACED, REST
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import declare
 
@@ -63,11 +64,7 @@ COPY_BOTH = writes(
     " of one of the two, or another replica, may tell which offsets are right"
 )
 SEE_SWAP = reads("see what DISK-60 says of that .swap log before a broker starts here")
-DELETED = ".log.deleted"
-REPLACED = "DISK-60"
 ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"
-REST = "no log here has its"
-"""Part of the words for the offsets of a log that a broker has removed."""
 AT_THE_END = (
     "no other log here has its offsets: where a truncation or a recovery of this replica has"
     " removed it, the leader has what counts; else this is the only copy of its records"

@@ -6,7 +6,7 @@ segproof does not read: the only finding of its directory. `why_unread` and `why
 the files of a partition and of a data directory; a check that reads
 one of these files needs its reason removed here, and its name from `UNREAD_NAME` of the model.
 
-Laws: DISK-45, DISK-46, RMQDISK-41.
+Laws: DISK-3, DISK-45, DISK-46, RMQDISK-41.
 """
 
 import posixpath
@@ -17,7 +17,7 @@ from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
-from segproof.inventory.walk import Layout
+from segproof.inventory.walk import DataDirectory, Layout
 from segproof.reading.file_names import (
     BOOTSTRAP,
     BROKER_FILE,
@@ -37,6 +37,7 @@ from segproof.reading.unread_places import (
 )
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.metadata_snapshots import is_metadata_snapshot
+from segproof.wording.loose_files import stray_words
 from segproof.wording.reporting import PathReporter, Reporter
 from segproof.wording.rules import declare
 
@@ -62,6 +63,10 @@ _REASONS = (
     (r".*\.swap", "Kafka puts it in its place at its next start, or deletes it"),
     (r".*\.tmp", "it was being written"),
     (r"\.lock", "a broker's lock file is empty, and this one is not"),
+)
+HINT_OF_STRAY = reads(
+    "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"
+    " which partition it is of: its records may be missing there"
 )
 
 
@@ -209,3 +214,18 @@ def _reason(name: str) -> str:
     """Return why a file of this name is not read."""
     found = (reason for pattern, reason in _REASONS if re.fullmatch(pattern, name, re.DOTALL))
     return next(found, "no check reads a file of this name")
+
+
+def report_strays(item: DataDirectory, files: Files, reporter: Reporter) -> None:
+    """Report the files of segments beside partitions.
+
+    And the small files of a partition, where they lie beside its logs.
+    """
+    told = {full: (words, hint) for full, words, hint in stray_words(item, files)}
+    for name in sorted(item.strays.names):
+        full = posixpath.join(item.path, name)
+        report = reporter.at(full, shown_by=item.path)
+        if full in told:
+            words, advice = told[full]
+            report.add("DISK-3", words, severity=Severity.ERROR, hint=advice or HINT_OF_STRAY)
+        not_looked_into(report, "it lies beside partitions; name it to look into it")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a segment as `verify` reports them: structures, hints, and how they are opened."""
 
+from typing import NamedTuple
+
 from segproof.files import File, Files
-from segproof.findings import Severity
+from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, writes
 from segproof.inventory.segments import Segment
 from segproof.wording.reporting import PathReporter, Reporter
@@ -45,6 +47,19 @@ LARGE_LOG = writes(
     " Kafka opens no log that 31 bits can't address"
 )
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
+CUT_LOG = writes(
+    "compare the segment with another replica; until then keep its .index file: a new one would no"
+    " longer show that batches were here. `segproof salvage DIR --out DIR2` saves what is left"
+)
+
+
+class ClosedSegment(NamedTuple):
+    """What a check of a segment found that was taken for closed."""
+
+    segment: Segment
+    findings: list[Finding]
+    indexed_end: int | None
+    """Up to which offset the indexes of a last log say that it went; None: not beyond it."""
 
 
 def report_of(segment: Segment, suffix: str, reporter: Reporter) -> PathReporter:

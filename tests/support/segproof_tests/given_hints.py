@@ -120,7 +120,7 @@ SITUATIONS = (
         index_of_no_name, "FILE-2", step=move_out(f"{PARTITION}/first.index"),
     ),
     Situation(
-        "a file of topics has fewer queues than there are", "verifying/rocketmq/config_state.FEWER",
+        "a file of topics has fewer queues than there are", "reading/config_lacks.FEWER",
         with_config(topics__json='{"topicConfigTable":{"T":{"readQueueNums":1}}}'),
         "RMQDISK-57", (STORE,), step=topics_from_backup,
     ),

@@ -31,7 +31,7 @@ class Place(NamedTuple):
     """A call that builds a hint, in a function."""
 
     name: str
-    """File and function, such as `verifying/loose_files._steps`; with a number if several calls
+    """File and function, such as `wording/loose_files._steps`; with a number if several calls
     stand in one function.
     """
     file: str

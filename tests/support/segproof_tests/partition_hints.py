@@ -408,16 +408,16 @@ SITUATIONS = (
         holds=("data/a/t-0", "data/b/t-0"),
     ),
     Situation(
-        "loose logs lie beside partitions", "verifying/loose_files._steps",
+        "loose logs lie beside partitions", "wording/loose_files._steps",
         loose_logs(20, 22), "DISK-3", ("data",),
     ),
     Situation(
         "loose logs lie beside partitions, and some offsets are missing",
-        "verifying/loose_files._steps", loose_logs(20, 24), "DISK-3", ("data",),
+        "wording/loose_files._steps", loose_logs(20, 24), "DISK-3", ("data",),
     ),
     Situation(
         "loose logs lie beside partitions, and a checkpoint tells whose they are",
-        "verifying/loose_files._steps",
+        "wording/loose_files._steps",
         loose_logs(20, 22, recovery="0\n1\nu 0 24\n"), "DISK-3", ("data",),
     ),
     Situation(

@@ -15,8 +15,8 @@ import pytest
 import segproof
 from segproof.checksums import crc32
 from segproof.errors import DamagedFileError, RowsLeftOutWarning
+from segproof.inventory.walk import LEVELS_MAX
 from segproof.kafka import Record, write_batch
-from segproof.reading.store_paths import LEVELS_MAX
 from segproof.tables.options import ON_DAMAGE
 from segproof_harness.files.shipped_directories import DATA
 from segproof_tests.partition_files import name_of

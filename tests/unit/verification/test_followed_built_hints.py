@@ -211,7 +211,7 @@ def _write_another_bootstrap(folder: Path) -> None:
         ("verifying/log_directories.HINT_OF_LINK", _remove_what_the_link_leads_to, "loses"),
         ("verifying/partition_names.MOVE_OUT_INDEX", _remove_the_log_too, "loses"),
         ("verifying/metadata_snapshots.OF_BOOTSTRAP", _write_another_bootstrap, "loses"),
-        ("verifying/rocketmq/config_state.FEWER", lambda folder: None, "or nothing"),
+        ("reading/config_lacks.FEWER", lambda folder: None, "or nothing"),
     ],
 )
 def test_a_planted_step_that_harms_is_caught(

@@ -20,7 +20,7 @@ from segproof.kafka import Record, write_batch
 from segproof.reading import file_names
 from segproof.reading.file_names import OFFSET_CHECKPOINTS, NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
-from segproof.reading.unread_parts import UNREAD_NAMES
+from segproof.reading.unread_places import UNREAD_NAMES
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying.rocketmq import unread_parts

@@ -13,8 +13,8 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Severity, Summary, Verdict
+from segproof.inventory.stores import find_places
 from segproof.reading.directory_kinds import STRAY
-from segproof.reading.store_paths import find_places
 from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
 from segproof.salvaging.salvage import salvage

@@ -20,7 +20,7 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.unfinished import MARKER, SALVAGE_MARKER
 from segproof.rebuilding import directory_rebuild
 from segproof.rebuilding.directory_rebuild import rebuild_all
-from segproof.rebuilding.partition_files import Partition
+from segproof.rebuilding.partition_files import PartitionFiles
 from segproof.rebuilding.segment_build import Options
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.salvage import salvage
@@ -158,7 +158,7 @@ def test_a_rebuild_of_several_partitions_that_was_ended(
         copied_partition(name, data)
     write = vars(directory_rebuild)["rebuild_partition"]
 
-    def full(partition: Partition, *given: Any, **named: Any) -> Any:
+    def full(partition: PartitionFiles, *given: Any, **named: Any) -> Any:
         if partition.directory.endswith("plain-0"):
             raise OSError(errno.ENOSPC, "no space left on device")
         return write(partition, *given, **named)

@@ -5,7 +5,7 @@ A broker reads `NAME`, and `NAME.bak` if it can't read `NAME`. It begins with an
 neither is there. If `NAME.bak` can't be read either, its start fails.
 
 Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, BrokerController.initialize.
-Laws: DISK-1, RMQDISK-41, RMQDISK-43.
+Laws: DISK-1, RMQDISK-41, RMQDISK-43, RMQDISK-57.
 Not covered: what the files say; files above CONFIG_BYTES_MAX, which are told; RocksDB in `config`.
 """
 
@@ -25,6 +25,7 @@ from segproof.reading.config_file import (
     read_config_file,
     without,
 )
+from segproof.reading.config_lacks import BETTER, lacks_of_config
 from segproof.reading.folder_names import has_folder
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 from segproof.wording.reporting import Reporter
@@ -37,6 +38,7 @@ FROM_BACKUP = changes(
     copy_step="stop the broker and copy the folder config away",
 )
 declare("index-service", Severity.ERROR, FROM_BACKUP, "RMQDISK-43")
+declare("index-service", Severity.WARNING, BETTER, "RMQDISK-57")
 
 OTHER_KIND = changes(
     "move it out of the store; then a whole .tmp beside it has the newest state, and can take its"
@@ -135,6 +137,14 @@ def check_config(store: str, files: Files, reporter: Reporter) -> None:
             if pair[-1].state is ConfigState.UNREAD:
                 not_looked_into(reporter.at(one, shown_by=store), pair[-1].words, ROCKETMQ)
         _judge(name, pair[0], pair[1], _whole_beside(path, files), reporter)
+
+
+def check_config_state(store: str, files: Files, reporter: Reporter) -> None:
+    """Report topics and offsets that `config` lacks, by the queues and the other files there."""
+    for one in lacks_of_config(store, files):
+        reporter.at(one.path).add(
+            "RMQDISK-57", one.words, expected=one.expected, actual=one.actual, hint=one.hint
+        )
 
 
 def _whole_beside(path: str, files: Files) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from segproof.counts import plural
 from segproof.files import Files
+from segproof.findings import Finding
 from segproof.hints import writes
 from segproof.reading.copied_files import CopiedFile, copied_files, without
 from segproof.reading.log_files_inside import LogFileInside
@@ -18,7 +19,7 @@ from segproof.reading.moved_messages import FileShare, MovedMessages
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
 from segproof.verifying.rocketmq.files_inside import NAMED_MAX, report_inside
 from segproof.verifying.rocketmq.store_checks import numbered_files
-from segproof.wording.reporting import Reporter
+from segproof.wording.reporting import Reporter, Wanted
 
 RIGHT_PLACES = writes(
     "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"
@@ -63,6 +64,12 @@ def list_log(store: str, files: Files, reporter: Reporter) -> ListedLog:
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return ListedLog(CommitLog(store, size, cut, files), unread, elsewhere)
+
+
+def judged_log(store: str, files: Files) -> tuple[CommitLog, list[Finding]]:
+    """Return the commit log, and what is found of the names in its folder."""
+    reporter = Reporter(Wanted())
+    return list_log(store, files, reporter).log, reporter.finish()
 
 
 def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:

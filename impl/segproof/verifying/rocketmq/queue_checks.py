@@ -45,6 +45,7 @@ from segproof.verifying.rocketmq.queue_walk import (
     QueueFile,
     Units,
     Walk,
+    has_unit_now,
     leads,
 )
 from segproof.verifying.rocketmq.store_checks import (
@@ -55,7 +56,7 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rocketmq.tags_checks import check_tags_codes
-from segproof.wording.reporting import Described, Reporter, Wanted
+from segproof.wording.reporting import Described, Reporter
 from segproof.wording.rules import DECLARED, REMAKE_STORE, declare
 
 declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-37")
@@ -219,7 +220,12 @@ class QueueChecks:
         return found
 
     def _queue(self, queue: Queue, topic_folder: str, with_log: bool) -> None:
-        self._walk(queue, self._reporter)
+        found, unread = numbered_files(queue.folder, self._files, self._reporter)
+        queue.queue_files = [QueueFile(*one) for one in found]
+        queue.is_whole = not unread
+        Walk(queue, self._files, self._reporter).check()
+        queue.firsts = np.array([one.first for one in queue.queue_files], np.int64)
+        queue.stops = np.array([one.stop for one in queue.queue_files], np.int64)
         self._has_queues = True
         self._lengths |= {one.path: one.size_bytes for one in queue.queue_files}
         self.furthest = max(self.furthest, queue.furthest)
@@ -229,14 +235,6 @@ class QueueChecks:
             one.seen = np.zeros(one.units, np.bool_)
         self._queues[queue.topic, queue.queue_id] = queue
         self._topics[queue.topic] = topic_folder
-
-    def _walk(self, queue: Queue, reporter: Reporter) -> None:
-        found, unread = numbered_files(queue.folder, self._files, reporter)
-        queue.queue_files = [QueueFile(*one) for one in found]
-        queue.is_whole = not unread
-        Walk(queue, self._files, reporter).check()
-        queue.firsts = np.array([one.first for one in queue.queue_files], np.int64)
-        queue.stops = np.array([one.stop for one in queue.queue_files], np.int64)
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """Return a queue that has a folder, or a message in the log beside queues of its topic."""
@@ -448,9 +446,7 @@ class QueueChecks:
             return
         is_late = self._is_running and queue.lacks_before < records.first_now()
         if is_late and queue.lacks is not None and queue.lacks[1] < self._reached:
-            again = Queue(queue.topic, queue.queue_id, queue.folder)
-            self._walk(again, Reporter(Wanted()))
-            is_late = again.stop > queue.lacks[0]
+            is_late = has_unit_now(queue, queue.lacks[0], self._files)
         path = queue.queue_files[-1].path if queue.queue_files else queue.folder
         are, have = verb(queue.lacking, "is", "are"), verb(queue.lacking, "has", "have")
         self._reporter.at(path).add(

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
+from segproof.reading.folder_names import names_of
 from segproof.reading.rows import Int64Array, shifted
+from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS
 from segproof.wording.reporting import Reporter
 from segproof.wording.rules import REMAKE_STORE, declare
@@ -137,13 +139,15 @@ class Walk:
             is_valid = are_units(units)
             ended = not is_valid.all()
             stop = int(np.argmin(is_valid)) if ended else len(units)
-            following = units[stop : stop + 1] if ended else self._unit(one, first + stop)
+            following = (
+                units[stop : stop + 1] if ended else _unit(one.path, first + stop, self._files)
+            )
             self._rises(one, first, units[:stop], following)
             count += stop
             if ended:
                 break
         at = first_byte_of(self._files, one.path, count * UNIT_BYTES, one.size_bytes)
-        if ended and at is not None and not self._is_unit_now(one, count):
+        if ended and at is not None and not _is_unit_now(one.path, count, self._files):
             self._report(
                 "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
                 at // UNIT_BYTES * UNIT_BYTES,
@@ -154,16 +158,6 @@ class Walk:
                 count * UNIT_BYTES,
             )  # fmt: skip
         return count
-
-    def _is_unit_now(self, one: QueueFile, place: int) -> bool:
-        """Return whether a unit stands where none was a moment ago: a broker is writing it."""
-        return bool(are_units(self._unit(one, place)).all())
-
-    def _unit(self, one: QueueFile, place: int) -> Units:
-        """Return the unit at a position; after the end of the file, a unit of zeros."""
-        with closing(self._files.open(one.path)) as file:
-            unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
-        return np.frombuffer(unit, UNITS)
 
     def _rises(self, one: QueueFile, first: int, units: Units, following: Units) -> None:
         offsets = units["commit_log_offset"].astype(np.int64)
@@ -182,6 +176,33 @@ class Walk:
 
     def _report(self, law: str, path: str, words: str, position: int) -> None:
         self._reporter.at(path).add(law, words, position=position)
+
+
+def _is_unit_now(path: str, place: int, files: Files) -> bool:
+    """Return whether a unit stands where none was a moment ago: a broker is writing it."""
+    return bool(are_units(_unit(path, place, files)).all())
+
+
+def _unit(path: str, place: int, files: Files) -> Units:
+    """Return the unit at a place of a file; after the end of the file, a unit of zeros."""
+    with closing(files.open(path)) as file:
+        unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
+    return np.frombuffer(unit, UNITS)
+
+
+def has_unit_now(queue: Queue, queue_offset: int, files: Files) -> bool:
+    """Return whether a queue has a unit where none was when it was read. Raises: never."""
+    names = ((named_offset(name), name) for name in names_of(queue.folder, files))
+    place = queue_offset * UNIT_BYTES
+    found = [(start, name) for start, name in names if start is not None and start <= place]
+    if not found:
+        return False
+    start, name = max(found)
+    path = posixpath.join(queue.folder, name)
+    try:
+        return _is_unit_now(path, (place - start) // UNIT_BYTES, files)
+    except OSError:
+        return False
 
 
 def are_units(units: Units) -> NDArray[np.bool_]:

@@ -18,13 +18,16 @@ from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind, re
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
 from segproof.reading.store_times import read_checkpoint
 from segproof.reading.timer_log import TIMER_LOG
-from segproof.reading.unread_parts import ROCKSDB_STORE
+from segproof.reading.unread_places import ROCKSDB_STORE
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
-from segproof.verifying.rocketmq.config_checks import check_config, check_config_file
-from segproof.verifying.rocketmq.config_state import check_config_state
+from segproof.verifying.rocketmq.config_checks import (
+    check_config,
+    check_config_file,
+    check_config_state,
+)
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
 from segproof.verifying.rocketmq.layout_checks import (

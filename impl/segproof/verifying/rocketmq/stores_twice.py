@@ -20,6 +20,7 @@ from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
+from segproof.inventory.stores import find_places
 from segproof.reading.log_differences import (
     NO_MESSAGE,
     LogDifferences,
@@ -30,7 +31,7 @@ from segproof.reading.log_differences import (
 from segproof.reading.log_names import with_right_names
 from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.store_layouts import unread_layout
-from segproof.reading.store_paths import Place, PlaceKind, find_places
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.commit_log import (
     COMMIT_LOG,
     CommitLog,

@@ -28,8 +28,15 @@ from segproof.reading.store_paths import (
 )
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
-from segproof.reading.unread_parts import LOCK, UNKNOWN, is_lock, why_unread
-from segproof.reading.unread_places import LOST_BEGINNING, OTHER_ROWS, ROW_LEVELS
+from segproof.reading.unread_places import (
+    LOCK,
+    LOST_BEGINNING,
+    OTHER_ROWS,
+    ROW_LEVELS,
+    UNKNOWN,
+    is_lock,
+    why_unread,
+)
 from segproof.verifying.unnamed_files import (
     report_by_content,
     report_found_files,

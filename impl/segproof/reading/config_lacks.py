@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from segproof.counts import plural, verb
 from segproof.files import Files, first_byte_of, status_of
-from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, BATCH_TYPE, queues_with_files
 from segproof.reading.config_file import (
@@ -41,10 +40,7 @@ from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.timer_state import read_timer_state
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
-from segproof.wording.reporting import Reporter
-from segproof.wording.rules import declare
 
-LAW = "RMQDISK-57"
 BETTER = changes(
     "put a whole file that has them in its place: the .tmp or .bak beside it if the message names"
     " one, else that of a backup or of a slave, which keeps the same topics, groups and offsets",
@@ -54,7 +50,6 @@ BETTER = changes(
     " changed is undone",
     copy_step="stop the broker and copy the folder config away",
 )
-declare("index-service", Severity.WARNING, BETTER, LAW)
 FEWER = BETTER.after(
     "nothing, if somebody lowered the number of queues of this topic, and the messages in the"
     " others were read; else "
@@ -94,14 +89,6 @@ class ConfigLack(NamedTuple):
     hint: Hint = BETTER
     folder: str = ""
     """The folder whose queues the file gives the other type; empty for another lack."""
-
-
-def check_config_state(store: str, files: Files, reporter: Reporter) -> None:
-    """Report topics and offsets that `config` lacks, by the queues and the other files there."""
-    for one in lacks_of_config(store, files):
-        reporter.at(one.path).add(
-            LAW, one.words, expected=one.expected, actual=one.actual, hint=one.hint
-        )
 
 
 def lacks_of_config(store: str, files: Files) -> list[ConfigLack]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of segments that lie beside partitions, in none of them: no broker reads these.
+"""Files of segments that lie beside partitions, in none of them: what they may be of.
 
 Several of them with a log are mostly one partition without its folder, such as an archive that was
-unpacked at the wrong place. They are one finding, with what names the partition.
+unpacked at the wrong place. They are told together, with what names the partition.
 
-Laws: DISK-3, DISK-45.
+Laws: DISK-3.
 """
 
 import posixpath
@@ -14,26 +14,15 @@ from contextlib import suppress
 from segproof.commands import quoted_path
 from segproof.counts import plural
 from segproof.files import Files
-from segproof.findings import Severity
-from segproof.hints import Hint, reads, writes
+from segproof.hints import Hint, writes
 from segproof.inventory.walk import DataDirectory
 from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_contents import content_of
-from segproof.reading.file_names import (
-    HIGH_WATERMARK,
-    METADATA,
-    RECOVERY,
-)
+from segproof.reading.file_names import HIGH_WATERMARK, METADATA, RECOVERY
 from segproof.reading.log_joins import LogChain
 from segproof.reading.log_order import offsets_of
 from segproof.reading.new_places import own_place
-from segproof.verifying.unread_files import not_looked_into
-from segproof.wording.reporting import Reporter
 
-HINT_OF_STRAY = reads(
-    "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"
-    " which partition it is of: its records may be missing there"
-)
 HINT_OF_MIXED = writes(
     "copy all of them to another disk, and sort the copies by hand: a folder of its own for the"
     " logs of each partition, whose offsets follow each other. `segproof dump` of each log shows"
@@ -71,21 +60,6 @@ def stray_words(item: DataDirectory, files: Files) -> Iterator[tuple[str, str, H
                 f" {plural(len(strays.logs), 'log')} with {what}"
             )
             yield full, words, hint
-
-
-def report_strays(item: DataDirectory, files: Files, reporter: Reporter) -> None:
-    """Report the files of segments beside partitions.
-
-    And the small files of a partition, where they lie beside its logs.
-    """
-    told = {full: (words, hint) for full, words, hint in stray_words(item, files)}
-    for name in sorted(item.strays.names):
-        full = posixpath.join(item.path, name)
-        report = reporter.at(full, shown_by=item.path)
-        if full in told:
-            words, advice = told[full]
-            report.add("DISK-3", words, severity=Severity.ERROR, hint=advice or HINT_OF_STRAY)
-        not_looked_into(report, "it lies beside partitions; name it to look into it")
 
 
 def _told(
