@@ -11,7 +11,7 @@ from typing import Any
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files, status_of
+from segproof.files import REAL_FILES, Files
 from segproof.integers import INT64_MAX
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
@@ -26,6 +26,7 @@ from segproof.inventory.walk import (
 from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
+from segproof.reading.store_paths import regular_size
 from segproof.wording.loose_files import stray_words
 from segproof_harness.reading.segment_file_rows import field_of
 from segproof_harness.reports.text import reason_of
@@ -85,7 +86,7 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
             "kind": "segment",
             "path": path,
             "base_offset": offset,
-            "size_bytes": sum(_size(segment.path(one), files) for one in SEGMENT_SUFFIXES),
+            "size_bytes": sum(regular_size(segment.path(one), files) for one in SEGMENT_SUFFIXES),
             "first_offset": None,
             "end_offset": None,
             "first_timestamp": None,
@@ -103,11 +104,6 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
         except (SegproofError, OSError) as error:
             row["reason"] = reason_of(error)
         yield row
-
-
-def _size(path: str, files: Files) -> int:
-    state = status_of(files, path)
-    return state.size_bytes if state is not None and state.is_regular else 0
 
 
 def _measured(segment: Segment, is_last: bool, files: Files) -> Row:
@@ -163,7 +159,7 @@ def _whole(partition: Partition, segments: list[Row], files: Files) -> Row:
         "state": (known.state or None) if known is not None else None,
         "segments": len(segments),
         "size_bytes": sum(row["size_bytes"] for row in segments)
-        + sum(_size(partition.path(name), files) for name in partition.others),
+        + sum(regular_size(partition.path(name), files) for name in partition.others),
         "first_offset": min(firsts, default=None),
         "end_offset": max(ends, default=None),
         "first_timestamp": _least(segments, "first_timestamp"),

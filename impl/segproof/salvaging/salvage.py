@@ -234,15 +234,6 @@ def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
     return found
 
 
-def _count_removed(directory: str, files: SharedFiles) -> int:
-    """Return how many logs of a directory wait for their removal."""
-    try:
-        names = files.list_directory(directory)
-    except OSError:
-        return 0
-    return sum(name.endswith(".log.deleted") for name in names)
-
-
 def _stores_below(source: str, files: SharedFiles) -> dict[str, str]:
     """Return the stores of RocketMQ at or below a path, which are saved apart, with the step."""
     stores = [one.path for one in find_places(source, files) if one.kind is PlaceKind.STORE]
@@ -307,10 +298,10 @@ def _words_of_links(directory: str, logs: list[str]) -> str:
     )
 
 
-def _why_no_log(partition: Partition, files: SharedFiles) -> str:
+def _why_no_log(partition: Partition) -> str:
     """Return why a partition without a log is not saved; empty for one that was met before."""
-    if count := _count_removed(partition.directory, files):
-        return f"{plural(count, 'log')} {ALL_REMOVED}"
+    if partition.removed:
+        return f"{plural(len(partition.removed), 'log')} {ALL_REMOVED}"
     return NO_LOG if partition.segments or partition.lacks_log else ""
 
 
@@ -374,7 +365,7 @@ def _partitions(
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
         if not any(".log" in one.suffixes for one in partition.segments):
-            if known is not None and (why := _why_no_log(partition, files)):
+            if known is not None and (why := _why_no_log(partition)):
                 refused[directory] = why
             continue
         if known is None:

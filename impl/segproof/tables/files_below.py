@@ -39,7 +39,7 @@ from segproof.reading.file_names import (
 from segproof.reading.log_extents import possible_offsets, said_first_offset, unread_logs
 from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import INDEXES_SUFFIX, with_unpacked
-from segproof.reading.store_paths import Place
+from segproof.reading.store_paths import Place, regular_size
 from segproof.reading.store_reader import index_files_of
 from segproof.reading.waiting_logs import REPLACES_OTHERS
 from segproof.tables.options import Range, Request, refused
@@ -111,7 +111,7 @@ def _index_files(path: str, files: Files) -> Iterator[Unit]:
             unlisted += _unlisted(item)
             continue
         for file in index_files_of(item, files):
-            yield Unit(file, posixpath.dirname(file), size_bytes=_size(file, files))
+            yield Unit(file, posixpath.dirname(file), size_bytes=regular_size(file, files))
     yield from unlisted
 
 
@@ -272,19 +272,10 @@ def _of_partition(
         for group in groups:
             if group:
                 path = posixpath.join(directory, name_in_segment(base, group[0], stem))
-                size = sum(_size(f"{path[: -len(group[0])]}{one}", files) for one in group)
+                size = sum(regular_size(f"{path[: -len(group[0])]}{one}", files) for one in group)
                 offsets = None if possible is None else possible.get(path, (base, INT64_MAX + 1))
                 after = following.get(base)
                 yield Unit(path, directory, base, after, size, tuple(group), offsets=offsets)
-
-
-def _size(path: str, files: Files) -> int:
-    """Return the length of a file; 0 for a file that can't be read."""
-    try:
-        status = files.status(path)
-    except OSError:
-        return 0
-    return 0 if status is None else status.size_bytes
 
 
 def _may_have_rows(unit: Unit, request: Request) -> bool:
