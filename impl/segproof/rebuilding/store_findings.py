@@ -108,6 +108,11 @@ def law_at(errors: Errors, path: str, position: int, default: str = "RMQDISK-24"
     return default
 
 
+def is_of_another_log(finding: Finding) -> bool:
+    """Return whether a finding says that nothing shows whose log it is: index and queues differ."""
+    return finding.law == OTHER_LOG and finding.severity is Severity.ERROR
+
+
 def of_another_log(errors: Errors) -> tuple[Finding, ...]:
     """Return the finding by which `verify` says that index and queues are of another log."""
     return tuple(one for one in errors() if one.law == OTHER_LOG)[:1]

@@ -49,11 +49,11 @@ from segproof.rebuilding.safe_places import (
 )
 from segproof.rebuilding.store_findings import (
     NO_MESSAGE,
-    OTHER_LOG,
     SAVE_STORE,
     finding_at,
     holes,
     in_the_way,
+    is_of_another_log,
     law_at,
     law_of_another_log,
     misnamed,
@@ -269,7 +269,7 @@ def _rebuild(
     old = old_index_names(store, files)
     with place as working_directory:
         found = _defects(store, wanted.on_progress, files) if old and not wanted.all_files else None
-        others = tuple(one for one in found or () if _is_of_other_log(one))
+        others = tuple(one for one in found or () if is_of_another_log(one))
         if found is not None and not found:
             paths = [os.path.join(store, INDEX, name) for name in old]
             if isinstance(place, NewIndexDirectory) and not wanted.is_dry:
@@ -295,15 +295,8 @@ def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Fin
 
 def _errors(store: str, files: Files) -> Iterator[Finding]:
     """Yield the errors of `verify` about a store."""
-    place = Place(PlaceKind.STORE, store)
-    for one in check_place(place, Wanted(), files):
-        if one.severity is Severity.ERROR:
-            yield one
-
-
-def _is_of_other_log(finding: Finding) -> bool:
-    """Return whether a finding says that nothing shows whose log it is: index and queues differ."""
-    return finding.law == OTHER_LOG and finding.severity is Severity.ERROR
+    found = check_place(Place(PlaceKind.STORE, store), Wanted(), files)
+    return (one for one in found if one.severity is Severity.ERROR)
 
 
 def _missing_end(
