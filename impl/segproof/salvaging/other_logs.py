@@ -9,7 +9,6 @@ from contextlib import closing
 from typing import NamedTuple
 
 from segproof.files import Files
-from segproof.findings import Finding
 from segproof.inventory.segments import Segment
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
@@ -22,8 +21,8 @@ from segproof.stretches.unreadable_blocks import ReadableParts
 class SegmentJudge(NamedTuple):
     """Says what the indexes of one segment show of its log. Travels to processes."""
 
-    foreign_log: Callable[[Segment, Files], Finding | None]
-    """Returns the finding that the log is of another segment, if it is."""
+    foreign_end: Callable[[Segment, Files], int | None]
+    """Returns up to which offset the log went that has another one in its place, or None."""
     cut_outs: Callable[[Segment, Files], tuple[list[CutOutGap], int]]
     """Returns the gaps that held batches, and how many offsets the log lacks in other gaps."""
 
@@ -49,10 +48,9 @@ def other_logs(segments: Sequence[Segment], files: Files, judge: SegmentJudge) -
     """
     paths, put_over, lost, end = set(), set(), [], 0
     for one in segments:
-        found, path = judge.foreign_log(one, files), one.path(".log")
-        if found is None:
+        until, path = judge.foreign_end(one, files), one.path(".log")
+        if until is None:
             continue
-        base, until = int(found.expected or 0), int(found.actual or 0)
         is_own = until == log_order.first_offset_of(path, files.open)
         indexed = [each for each in segments if _is_of_index(path, each, files)]
         if not is_own and not indexed:
@@ -61,7 +59,7 @@ def other_logs(segments: Sequence[Segment], files: Files, judge: SegmentJudge) -
             continue  # it is a copy, or of another topic
         put_over.add(path)
         if is_own or one.next_base_offset is not None:
-            lost.append(Gap(path, LogGap.MISSING.value, 0, 0, base, until - 1))
+            lost.append(Gap(path, LogGap.MISSING.value, 0, 0, one.base_offset, until - 1))
         else:
             end = until
     return OtherLogs(frozenset(paths), frozenset(paths | put_over), lost, end)

@@ -61,12 +61,12 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
 from segproof.verifying.directory_checks import judged_inventory
-from segproof.verifying.foreign_segments import cut_outs_of, foreign_log_of
+from segproof.verifying.foreign_segments import cut_outs_of, foreign_end_of
 from segproof.wording.loose_files import stray_words
 from segproof.wording.partition_words import DELETED, LACKING, REPLACED, REST
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
-JUDGE = SegmentJudge(foreign_log_of, cut_outs_of)
+JUDGE = SegmentJudge(foreign_end_of, cut_outs_of)
 LACKS_ASIDE = "DISK-41"
 """The law that a partition breaks which has lost what a folder set aside has."""
 JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'

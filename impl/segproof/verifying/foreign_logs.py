@@ -35,7 +35,9 @@ class ForeignLogCheck(LogCheck):
 
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
-        self._is_foreign = self._has_gap = False
+        self._has_gap = False
+        self._end: int | None = None
+        """The offset up to which the log of the indexes went, if that is another one."""
         self._is_sound = True
         self._first: int | None = None
         """Distance of the first offset of the log."""
@@ -69,9 +71,8 @@ class ForeignLogCheck(LogCheck):
             return  # the log that belongs here has another name
         if log.has_other_index:
             return  # it shows nothing of this log
-        self._is_foreign = True
         end = base + _reach(log.offsets) + 1 if following is None else following
-        end = self._first_held(end)
+        self._end = end = self._first_held(end)
         self._report.add(
             "DISK-69",
             "this log is not the one that its indexes were made of:"
@@ -111,8 +112,9 @@ class ForeignLogCheck(LogCheck):
         return int(times.read(times.count - 1, 1)["timestamp"][0]) <= self._log.max_timestamp
 
     def hand_on(self, carry: LogCarry) -> None:
-        """Say that the lost offsets of the segment were told."""
-        carry.is_gap_told |= self._is_foreign
+        """Say that the lost offsets of the segment were told, and up to which."""
+        carry.is_gap_told |= self._end is not None
+        carry.foreign_end = self._end
 
 
 def _counted(wrong: int, right: int, name: str) -> str:

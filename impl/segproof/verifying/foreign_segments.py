@@ -29,9 +29,9 @@ LAW = "DISK-69"
 CUT_OUT = "DISK-70"
 
 
-def foreign_log_of(segment: Segment, files: Files) -> Finding | None:
-    """Return the finding that the log of a segment is of another one; None if it is its own."""
-    return _checked(segment, LAW, files, _is_likely_foreign)[0]
+def foreign_end_of(segment: Segment, files: Files) -> int | None:
+    """Return up to which offset the log of the indexes went; None: it is the one that is here."""
+    return _checked(segment, LAW, files, _is_likely_foreign)[1].foreign_end
 
 
 def cut_outs_of(segment: Segment, files: Files) -> tuple[list[CutOutGap], int]:

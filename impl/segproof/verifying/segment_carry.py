@@ -153,6 +153,8 @@ class LogCarry:
     """Whether the offset index points behind the end of the log, which may have lost its end."""
     indexed_end: int | None = None
     """Of the last log: the offset up to which its indexes say that it went; None: not beyond it."""
+    foreign_end: int | None = None
+    """The offset up to which the log that its indexes were made of went; None: that is this one."""
     cut_outs: list[CutOutGap] = field(default_factory=list)
     """Gaps that held batches, as the indexes show."""
     is_gap_told: bool = False
@@ -173,7 +175,7 @@ Seen = tuple[FileState, ...]
 PLAIN = (
     "left_out", "missing", "unread", "end_offset", "is_read", "bytes_checked", "batches",
     "sound_batches", "missing_offsets", "is_pointed_beyond", "is_gap_told", "end_position",
-    "is_blank", "first_offset", "indexed_end", "has_sound_gap",
+    "is_blank", "first_offset", "indexed_end", "has_sound_gap", "foreign_end",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 
