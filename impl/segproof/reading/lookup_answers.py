@@ -86,7 +86,7 @@ class TimestampAnswer:
     reason: str | None = None
     """Why there is no record, or what is wrong with its batch."""
     is_damaged: bool = False
-    """Whether the checksum of the record's batch is wrong."""
+    """Whether the checksum of the record's batch is wrong, or it does not belong where it lies."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 

@@ -36,7 +36,7 @@ from segproof.reading.live_writer import (
 from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.partition_search import PartitionSearch, segment_base_offsets
-from segproof.reading.placed_lookups import placed_answer
+from segproof.reading.placed_lookups import placed_answer, placed_record
 from segproof.reading.segment_reader import SegmentReader
 
 Answer = TypeVar("Answer")
@@ -254,7 +254,8 @@ class PartitionReader(PartitionSearch, Closing):
 
         The first segment whose largest timestamp is not below the target is searched, and no
         other one. With `explain` the answer carries its steps. Of a record in a batch with a wrong
-        checksum `is_damaged` is true, and the reason tells it.
+        checksum, or one that a salvage does not leave as it is, `is_damaged` is true, and the
+        reason tells it. Where a batch's base offset is wrong, the offset is the right one.
 
         Laws: LOG-15, SEG-39, BATCH-14.
         Raises: OSError, CorruptIndexError, CorruptRecordError, and what reading records raises.
@@ -267,7 +268,11 @@ class PartitionReader(PartitionSearch, Closing):
                 return answer
             # The search has read the record's batch last, in the segment that it asked for last.
             *_, segment = self._readers.values()
-            reason = self._why_damaged(segment, segment.log.last_read)
+            batch, following = segment.log.last_read, self._after(segment)
+            answer = placed_record(answer, batch, segment, following)
+            if answer.is_damaged:
+                return answer
+            reason = self._why_damaged(segment, batch)
             return answer if reason is None else replace(answer, reason=reason, is_damaged=True)
 
         return self._ask(ask, lambda one: one.offset is not None)

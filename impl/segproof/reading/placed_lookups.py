@@ -4,7 +4,7 @@
 A search believes base offsets, which no checksum covers. So a single wrong one hides all batches
 after it, and a block from elsewhere answers for offsets that it does not have.
 
-Laws: SEG-12, LOG-6, and those of `segproof.stretches.kafka.rules`.
+Laws: SEG-12, SEG-39, LOG-6, and those of `segproof.stretches.kafka.rules`.
 """
 
 import os
@@ -14,8 +14,10 @@ import numpy as np
 
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchScan
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import LogOffsetPosition
-from segproof.reading.lookup_answers import OffsetAnswer
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
+from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
 from segproof.reading.segment_reader import SegmentReader
 from segproof.stretches.kafka.desk import KEPT_FATES, Fate
 from segproof.stretches.kafka.header_rows import first_offsets
@@ -58,6 +60,40 @@ def placed_answer(
     )  # fmt: skip
 
 
+def placed_record(
+    answer: TimestampAnswer,
+    batch: RecordBatch | None,
+    segment: SegmentReader,
+    following: int | None,
+) -> TimestampAnswer:
+    """Return an answer of a record of `batch`, with the offset that its place in the log says.
+
+    The log is placed if the next batch has no later offset, or the batch has those of another
+    segment. The reason says if it does not stay as it is. Cost and Raises: as `placed_answer`.
+    """
+    if batch is None or answer.offset is None or _is_before_next(batch, segment, following):
+        return answer
+    placed = segment.fates(following)
+    row = placed.row_at(batch.position)
+    if row is None or placed.fates[row] == Fate.KEPT:
+        return answer
+    is_restored = placed.fates[row] == Fate.RESTORED
+    apart = int(placed.firsts[row] - placed.rows["first"][row]) if is_restored else 0
+    reason = _reason(placed, batch.position, os.path.basename(segment.path(".log")))
+    return replace(answer, offset=answer.offset + apart, reason=reason, is_damaged=True)
+
+
+def _is_before_next(batch: RecordBatch, segment: SegmentReader, following: int | None) -> bool:
+    """Return whether a batch has offsets of its segment, and the one after it has later ones."""
+    file, end = segment.log.file, batch.position + batch.size_bytes
+    first, last = batch.base_offset, batch.last_offset
+    header = file.pread(BATCH_HEADER_BYTES, end)
+    is_next_new = len(header) == BATCH_HEADER_BYTES and BATCH["magic"].of(header) == 2
+    limit = BATCH["base_offset"].of(header) if is_next_new else last + 1
+    limit = limit if following is None else min(limit, following)
+    return segment.base_offset <= first <= last < limit
+
+
 def _rises(segment: SegmentReader, start: int, end: int, following: int | None) -> bool:
     """Return whether the offsets of batches rise, and are the segment's, to the one after `end`."""
     file, base = segment.log.file, segment.base_offset
@@ -75,9 +111,9 @@ def _rises(segment: SegmentReader, start: int, end: int, following: int | None) 
 
 def _reason(placed: LogFates, position: int, name: str) -> str:
     """Return in words why a search is wrong that finds the batch at a position first."""
-    row = int(np.searchsorted(placed.rows["start"], position, "right")) - 1
+    row = placed.row_at(position)
     head = f"offsets do not rise in {name}: the batch at byte {position}, which a read finds first,"
-    fate = placed.fates[row] if row >= 0 else Fate.ASIDE
+    fate = Fate.ASIDE if row is None else placed.fates[row]
     if fate == Fate.RESTORED:
         words = f"has a wrong base offset, and belongs at offset {int(placed.firsts[row])}"
     elif fate == Fate.MOVED:

@@ -113,6 +113,40 @@ def test_the_answer_is_a_batch_that_a_salvage_keeps(
         assert words in row.get("reason", "")
 
 
+@pytest.mark.checks("SEG-39", "DISK-13")
+@pytest.mark.parametrize(
+    ("order", "number", "offset", "words"),
+    [
+        ("a base offset has a wrong bit", 3, 6, "has a wrong base offset, and belongs at offset 6"),
+        ("a base offset has a wrong bit", 2, 4, ""),
+        ("two batches changed places", 3, 8, "lies in a wrong place"),
+        ("a batch of elsewhere lies between", 3, 3000, "does not belong where it lies"),
+        ("compaction has removed some", 3, 10, ""),
+    ],
+)
+def test_the_offset_of_a_time_is_that_of_its_place(
+    order: str, number: int, offset: int, words: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """It was the offset that a wrong bit made of it, with exit code 0."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    parts = ORDERS[order][0]([batch_of(2 * number, 2) for number in range(40)])
+    parts[number] = later(parts[number])
+    (folder / f"{0:020d}.log").write_bytes(b"".join(parts))
+    code = cli.run(["lookup", str(folder), "--timestamp", "9000", "--format", "jsonl"])
+    row = json.loads(capsys.readouterr().out)
+    assert offset == row["offset"]
+    assert code == bool(words) == row.get("is_damaged", False)
+    assert words in row.get("reason", "")
+
+
+def later(data: bytes) -> bytes:
+    """Return a batch at a later time, with the base offset that it has."""
+    base = int.from_bytes(data[:8], "big")
+    return data[:8] + some(0, 3 if base == 3000 else 2, 9000)[8:]
+
+
 @pytest.mark.parametrize("target", [142, 500])
 def test_beyond_the_end(holes: Path, target: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The reason tells where the last batch ends, also where the last segment has none."""

@@ -53,6 +53,11 @@ class LogFates:
         sound: Bools = self.is_whole & (self.fates == Fate.KEPT)
         return sound
 
+    def row_at(self, position: int) -> int | None:
+        """Return the row with a byte of the log; None if no batch has it."""
+        row = int(np.searchsorted(self.rows["start"], position, "right")) - 1
+        return row if row >= 0 and position < self.rows["end"][row] else None
+
     def is_broken_from(self, position: int) -> bool:
         """Return whether no batch of the log ends after a byte, and all was searched.
 
