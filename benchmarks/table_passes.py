@@ -2,6 +2,7 @@
 """Both sides of what is measured of tables of records; see passes.py for how."""
 
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,25 @@ def scan_records(log: str) -> Pass:
     def one_pass() -> Callable[[], int]:
         count = sum(batch.num_rows for batch in segproof.scan(log))
         return lambda: count
+
+    return one_pass
+
+
+@mode
+def dump_records(log: str) -> Pass:
+    """Write the records to a Parquet file, as `segproof dump` does; how many there are."""
+    import pyarrow.parquet as pq
+
+    from segproof_harness import cli
+
+    out = Path(log).with_suffix(".parquet")
+
+    def one_pass() -> Callable[[], int]:
+        with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
+            code = cli.run(["dump", log, "--records", "--format", "parquet"])
+        if code:
+            raise RuntimeError(f"the dump ended with exit code {code}")
+        return lambda: int(pq.read_metadata(out).num_rows)
 
     return one_pass
 

@@ -20,6 +20,7 @@ import pytest
 from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, read_snapshot, write_batch
 from segproof.reading.file_names import segment_file
 from segproof.verification import verify
+from segproof_harness.reading.log_file_rows import Shown
 from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.releases.dump_tool import batch_of, dump_tool
 from segproof_harness.releases.jars import class_path
@@ -76,7 +77,7 @@ def test_batches_and_records_are_told_alike(disk: Path) -> None:
     for path in files:
         file = segment_file(str(path))
         assert file is not None
-        ours = [*rows_of(file, with_records=True)]
+        ours = [*rows_of(file, Shown(with_records=True))]
         theirs = told.rows[str(path)]
         assert [int(row["offset"]) for row in theirs if "|" in row] == [
             row["offset"] for row in ours if "magic" not in row

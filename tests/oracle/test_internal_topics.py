@@ -11,6 +11,7 @@ import pytest
 import segproof_tests
 from segproof.reading.file_names import segment_file
 from segproof_harness.reading.internal_topics import SCHEMAS, RecordDecoder, decoder_of
+from segproof_harness.reading.log_file_rows import Shown
 from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.releases.dump_tool import dump_tool
 from segproof_harness.releases.jars import class_path
@@ -59,7 +60,7 @@ def test_the_dump_tool_of_kafka_says_the_same(
     file = segment_file(str(log))
     assert file is not None
     encoders = Encoders(decode=RecordDecoder(decoder_of(str(log)), as_base64))
-    rows = rows_of(file, with_records=True, encoders=encoders)
+    rows = rows_of(file, Shown(with_records=True, encoders=encoders))
     ours = {row["offset"]: row for row in rows if "magic" not in row}
     compared = 0
     for line in dump_tool(TOOL, [log], option).stdout.splitlines():

@@ -24,6 +24,7 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.tables.options import request_of
 from segproof.tables.schemas import TABLES
 from segproof.verification import verify
+from segproof_harness.reading.log_file_rows import Shown
 from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.reading.store_file_rows import store_rows
 from segproof_spark.table_reader import FilesTask, TableReader, places_of
@@ -45,7 +46,8 @@ def dumped(table: str, path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     batch: dict[str, Any] = {}
     try:
-        for row in rows_of(file, with_records=table == "records", tell=lambda _: None):
+        shown = Shown(with_records=table == "records", tell=lambda _: None)
+        for row in rows_of(file, shown):
             if table == "records":
                 batch = row if "magic" in row else batch
                 row["crc_valid"] = batch["crc_valid"]

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.files import Files
     from segproof.reading.file_names import SegmentFile
+    from segproof.reading.record_blocks import RecordBlock
     from segproof.reading.store_paths import Place, PlaceKind
+    from segproof_harness.reading.log_file_rows import Piece
     from segproof_harness.reading.small_file_rows import SmallFile
 
     Row = dict[str, Any]
@@ -305,28 +307,22 @@ def _dump_file(
     file: "SegmentFile", asked: Asked, output: Output, files: "Files", *, in_directory: bool
 ) -> bool:
     """Write the rows of a file of Kafka's; return whether it could be read to its end."""
-    from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
-
-    def rows(tell: "Tell") -> "Iterator[Row]":
-        status = files.status(file.path)
-        size = 0 if status is None else status.size_bytes
-        is_cut_short = yield from rows_of(
-            file,
-            release=asked.release,
-            with_records=asked.records,
-            limit=asked.limit,
-            on_damage=asked.on_damage,
-            tell=tell,
-            encoders=asked.encoders,
-            wanted=asked.wanted,
-            files=files,
-        )
-        if is_cut_short:
-            return
-        if rest := unread_bytes(file, asked.release, asked.wanted, files, size_before=size):
-            complain(f"{file.path}: {rest}")
+    from segproof_harness.reading import segment_file_rows as reading
 
     is_log = file.suffix == ".log"
+    is_of_blocks = is_log and output.takes_blocks and asked.release is None
+
+    def rows(tell: "Tell") -> "Iterator[Piece]":
+        status = files.status(file.path)
+        size = 0 if status is None else status.size_bytes
+        reader = reading.log_reader(file, asked.wanted, files) if is_log else None
+        read: Any = reading.blocks_of if is_of_blocks else reading.rows_of
+        is_cut_short = yield from read(file, asked.shown(tell), files, reader)
+        if is_cut_short:
+            return
+        if rest := reading.unread_bytes(file, asked.release, files, reader, size_before=size):
+            complain(f"{file.path}: {rest}")
+
     return _dump(file.path, rows, output, asked, in_directory=in_directory, is_log=is_log)
 
 
@@ -344,7 +340,7 @@ def _dump_small_file(
 
 def _dump(
     path: str,
-    rows: "Callable[[Tell], Iterable[Row]]",
+    rows: "Callable[[Tell], Iterable[Piece]]",
     output: Output,
     asked: Asked,
     *,
@@ -356,7 +352,8 @@ def _dump(
     Raises: typer.Exit at the first damage, if the dump is to fail.
     """
     from segproof.errors import SegproofError
-    from segproof_harness.reading.segment_file_rows import CUT_MEANWHILE
+    from segproof.reading.record_blocks import RecordBlock
+    from segproof_harness.reading.log_file_rows import CUT_MEANWHILE
 
     word = "batch" if is_log else "message"
     told = _Damage(path, word, ends=asked.on_damage is OnDamage.FAIL)
@@ -367,6 +364,10 @@ def _dump(
     is_wrong = False
     try:
         for row in rows(told.tell):
+            if isinstance(row, RecordBlock):
+                output.block(row)
+                told.take(row)
+                continue
             is_record = is_log and "magic" not in row
             output.row(row, is_record=is_record)
             if not is_record:
@@ -402,6 +403,13 @@ class _Damage:
         """Batches or messages that are shown, although their checksums are wrong."""
         self.is_in_each_row = False
         """Whether each row of such a batch says so; else the one row of the batch."""
+        self._last_wrong = -1
+
+    def take(self, block: "RecordBlock") -> None:
+        """Count the batches with a wrong checksum that a block shows; one may be in several."""
+        for position in block.table["position"][~block.crc_valid & (block.counts > 0)].tolist():
+            self.wrong_checksums += position != self._last_wrong
+            self._last_wrong = position
 
     def tell(self, error: "SegproofError") -> None:
         """Tell what costs rows. Raises: typer.Exit, if the dump is to fail."""

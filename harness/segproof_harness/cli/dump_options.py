@@ -26,6 +26,7 @@ from segproof_harness.reports.bytes_as_text import (
 )
 
 if TYPE_CHECKING:
+    from segproof_harness.reading.log_file_rows import Shown, Tell
     from segproof_harness.reading.row_range import RowRange
     from segproof_model.language.behaviours import Release
 
@@ -177,6 +178,20 @@ class Asked:
     on_damage: OnDamage
     csv_cells: CsvCells
 
+    def shown(self, tell: "Tell") -> "Shown":
+        """Return what is shown of a file of Kafka's; `tell` takes what costs rows."""
+        from segproof_harness.reading.log_file_rows import Shown
+
+        return Shown(
+            release=self.release,
+            with_records=self.records,
+            limit=self.limit,
+            on_damage=self.on_damage,
+            tell=tell,
+            encoders=self.encoders,
+            wanted=self.wanted,
+        )
+
     def output(self, *, in_directory: bool) -> AbstractContextManager[Output]:
         """Give what writes the rows of one file, or of all in a directory."""
         return output_to_stdout(
@@ -186,6 +201,7 @@ class Asked:
             names_late=self.wanted.is_bounded,
             as_text=self.as_text,
             csv_cells=self.csv_cells,
+            encoders=self.encoders,
         )
 
 

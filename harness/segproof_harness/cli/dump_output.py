@@ -4,9 +4,11 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from segproof_harness.cli.common import (
@@ -19,10 +21,15 @@ from segproof_harness.cli.common import (
     write_line,
     write_row,
 )
+from segproof_harness.reports.bytes_as_text import bytes_as_they_are
 from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from segproof.kafka.record import RecordColumns
+    from segproof.reading.record_blocks import RecordBlock
+    from segproof_harness.reports.bytes_as_text import Encode, Encoders
 
 Row = dict[str, Any]
 
@@ -31,6 +38,8 @@ TABLE_FIELDS = 6
 TABLE_ROWS = 1000
 """So many rows are a table of their own: a file may have millions."""
 
+OF_RECORD = ("offset", "timestamp", "key", "value", "headers", "sequence")
+"""The fields of a record of Kafka's."""
 OF_BATCH = (
     "partition_leader_epoch",
     "producer_id",
@@ -45,6 +54,10 @@ TEXTS = frozenset({
     "headers", "properties",
 })  # fmt: skip
 BYTES = frozenset({"key", "value", "body"})
+LONG = frozenset({"value", "body", "headers", "properties"})
+"""Columns of Parquet of which nobody looks for the least and the largest value."""
+DIFFERENT = frozenset({"value", "body", "offset", "timestamp", "sequence"})
+"""Columns in which few values come again: a dictionary costs time and saves no room."""
 _NO_SPACE = re.compile(r"[^\t\n\r]+")
 QUOTE = '"'
 _QUOTED = re.compile(r'[",;\t\r\n]')
@@ -53,9 +66,9 @@ _FORMULA = re.compile(r"[\t\r\n]| *[=+\-@\uff1d\uff0b\uff0d\uff20]")
 """
 _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """A number: running it has no other effect than showing it."""
-GROUP_ROWS = 1 << 14
+GROUP_ROWS, GROUP_RECORDS = 1 << 14, 1 << 16
 GROUP_BYTES = 32 << 20
-"""So many rows, or bytes of keys and values, are written at once to Parquet."""
+"""So many rows, records of blocks, or bytes of keys and values are written at once to Parquet."""
 
 
 class DumpFormat(StrEnum):
@@ -85,8 +98,14 @@ class Output(Protocol):
     def begin(self, path: str) -> None:
         """Begin a file."""
 
+    takes_blocks: bool
+    """Whether records of a log may come as blocks, without the rows of their batches."""
+
     def row(self, row: Row, *, is_record: bool) -> None:
         """Write a row of this file; `is_record` says that it is a record of the last batch."""
+
+    def block(self, block: "RecordBlock") -> None:
+        """Write the records of a block of this file."""
 
 
 @contextmanager
@@ -98,6 +117,7 @@ def output_to_stdout(
     names_late: bool,
     as_text: frozenset[str],
     csv_cells: CsvCells,
+    encoders: "Encoders",
 ) -> Iterator[Output]:
     """Give what writes rows, and end it after the block.
 
@@ -118,7 +138,7 @@ def output_to_stdout(
     elif output_format is DumpFormat.CSV:
         yield _Csv(in_directory, with_records, csv_cells)
     else:
-        parquet = _Parquet(in_directory, with_records, TEXTS | as_text)
+        parquet = _Parquet(in_directory, with_records, TEXTS | as_text, encoders)
         try:
             yield parquet
         except BaseException:
@@ -127,7 +147,16 @@ def output_to_stdout(
         parquet.end()
 
 
-class _Text:
+class _Rows:
+    """Takes no blocks."""
+
+    takes_blocks = False
+
+    def block(self, block: "RecordBlock") -> None:
+        raise NotImplementedError
+
+
+class _Text(_Rows):
     def __init__(self, names_late: bool) -> None:
         self._names_late = names_late
         self._heading = ""
@@ -217,7 +246,7 @@ def _table(rows: list[Row]) -> "Table":
     return table
 
 
-class _JsonLines:
+class _JsonLines(_Rows):
     def __init__(self, in_directory: bool) -> None:
         self._path: Row = {}
         self._in_directory = in_directory
@@ -230,7 +259,7 @@ class _JsonLines:
         write_row({**self._path, **row}, Format.JSONL)
 
 
-class _Columns:
+class _Columns(_Rows):
     """Rows that all have the columns of the first one."""
 
     def __init__(self, in_directory: bool, with_records: bool) -> None:
@@ -322,9 +351,17 @@ class _Stdout:
 
 
 class _Parquet(_Columns):
-    def __init__(self, in_directory: bool, with_records: bool, texts: frozenset[str]) -> None:
+    def __init__(
+        self,
+        in_directory: bool,
+        with_records: bool,
+        texts: frozenset[str],
+        encoders: "Encoders",
+    ) -> None:
         super().__init__(in_directory, with_records)
         self._texts = texts
+        self._encoders = encoders
+        self.takes_blocks = with_records and encoders.decode is None
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -334,7 +371,8 @@ class _Parquet(_Columns):
             refuse("Parquet is no text: send it to a file, as in `... --format parquet > FILE`")
         self._pa, self._pq = pa, pq
         self._rows: list[list[Any]] = []
-        self._bytes = 0
+        self._batches: list[Any] = []
+        self._records = self._bytes = 0
         self._writer: Any = None
         self._stdout = _Stdout()
         self._schema: Any = pa.schema([])
@@ -360,19 +398,59 @@ class _Parquet(_Columns):
         if len(self._rows) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self._write_group()
 
+    def block(self, block: "RecordBlock") -> None:
+        from segproof.tables.records import record_columns
+
+        if not self._names:
+            self._names = [*self._path, *OF_RECORD, *OF_BATCH]
+            self._start()
+        columns, encoders = block.columns, self._encoders
+        makers: dict[str, Callable[[], Any]] = {
+            **record_columns(block),
+            "path": lambda: self._pa.repeat(self._path["path"], len(columns)),
+            "headers": partial(self._headers, columns),
+        }
+        for name, encode, of_rows in (
+            ("key", encoders.key, columns.keys),
+            ("value", encoders.value, columns.values),
+        ):
+            if encode is not bytes_as_they_are:
+                makers[name] = partial(_encoded, encode, of_rows, name in self._texts)
+        arrays = []
+        for field in self._schema:
+            made = makers[field.name]()
+            is_array = isinstance(made, self._pa.Array)
+            arrays.append(made.cast(field.type) if is_array else self._pa.array(made, field.type))
+        self._batches.append(self._pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._bytes += self._batches[-1].nbytes
+        self._records += len(columns)
+        if self._records >= GROUP_RECORDS or self._bytes >= GROUP_BYTES:
+            self._write_group()
+
+    def _headers(self, columns: "RecordColumns") -> Any:
+        """Return the headers of each record as JSON."""
+        if not columns.header_counts.any():
+            return self._pa.repeat("[]", len(columns))
+        return _headers_as_json(columns, self._encoders.header)
+
     def _write_group(self) -> None:
         if self._writer is None:
             self._writer = self._pq.ParquetWriter(
-                self._pa.PythonFile(self._stdout, "w"), self._schema
+                self._pa.PythonFile(self._stdout, "w"),
+                self._schema,
+                use_dictionary=[name for name in self._names if name not in DIFFERENT],
+                write_statistics=[name for name in self._names if name not in LONG],
             )
-        columns = zip(*self._rows, strict=True) if self._rows else ()
-        arrays = [
-            self._pa.array(column, field.type)
-            for column, field in zip(columns, self._schema, strict=True)
-        ]
-        if arrays:
-            self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
-        self._rows, self._bytes = [], 0
+        if self._rows:
+            columns = zip(*self._rows, strict=True)
+            arrays = [
+                self._pa.array(column, field.type)
+                for column, field in zip(columns, self._schema, strict=True)
+            ]
+            self._batches.append(self._pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        if self._batches:
+            self._writer.write_table(self._pa.Table.from_batches(self._batches))
+        self._rows, self._batches, self._records, self._bytes = [], [], 0, 0
 
     def abandon(self) -> None:
         """Write nothing more."""
@@ -390,3 +468,34 @@ def _text(cell: Any) -> str | None:
         return None
     text = cell if isinstance(cell, str) else json.dumps(cell)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _encoded(
+    encode: "Encode", values: Callable[[], Iterable[bytes | None]], is_text: bool
+) -> list[Any]:
+    """Return what stands for bytes in a column."""
+    shown = map(encode, values())
+    return [_text(one) for one in shown] if is_text else list(shown)
+
+
+def _headers_as_json(columns: "RecordColumns", encode: "Encode") -> list[str]:
+    """Return the headers of each record as JSON."""
+    from segproof.reading.record_blocks import header_places
+
+    texts = ["[]"] * len(columns)
+    has_some = columns.header_counts.nonzero()[0].tolist()
+    if not has_some:
+        return texts
+    data = columns.data
+    pairs = iter([
+        {
+            "key": str(data[key : key + key_length], errors="replace"),
+            "value": encode(None if length < 0 else bytes(data[value : value + length])),
+        }
+        for key, key_length, value, length in zip(
+            *(each.tolist() for each in header_places(columns)), strict=True
+        )
+    ])  # fmt: skip
+    for row, count in zip(has_some, columns.header_counts[has_some].tolist(), strict=True):
+        texts[row] = json.dumps([*islice(pairs, count)])
+    return texts

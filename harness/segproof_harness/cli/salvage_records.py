@@ -55,7 +55,7 @@ def record_lines(written: dict[str, Any]) -> Iterator[str]:
 
 def _rows(gap: "Gap") -> Iterator[dict[str, Any]]:
     from segproof.salvaging.cut_records import cut_batches
-    from segproof_harness.reading.segment_file_rows import record_row
+    from segproof_harness.reading.log_file_rows import record_row
 
     for cut in cut_batches(gap):
         beside = {

@@ -22,8 +22,8 @@ from segproof.errors import SegproofError
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.lookup import SegmentReader
 from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios_below
+from segproof_harness.reading.log_file_rows import field_of
 from segproof_harness.reading.partition_under_profile import SegmentAsFound, answered, entries_of
-from segproof_harness.reading.segment_file_rows import field_of
 from segproof_model.language.behaviours import Release
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of, refusal

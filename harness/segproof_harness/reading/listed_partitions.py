@@ -28,7 +28,7 @@ from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
 from segproof.reading.store_paths import regular_size
 from segproof.wording.loose_files import stray_words
-from segproof_harness.reading.segment_file_rows import field_of
+from segproof_harness.reading.log_file_rows import field_of
 from segproof_harness.reports.text import reason_of
 
 Row = dict[str, Any]

@@ -9,24 +9,17 @@ line's contract.
 import errno
 import os
 import re
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
-from segproof.compression import Inflation
 from segproof.counts import plural
-from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
-from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
-from segproof.kafka.batch_table import check_batches
-from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
+from segproof.errors import CorruptIndexError, SegproofError
+from segproof.files import REAL_FILES, Files, first_byte_of
+from segproof.kafka.record_file import MAX_FILE_BYTES
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof.reading import batch_rows
-from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
+from segproof.reading.batch_rows import Row
 from segproof.reading.file_names import (
     SEGMENT_SUFFIXES,
     SET_ASIDE_FILE,
@@ -38,41 +31,30 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
+from segproof.reading.record_blocks import RecordBlock, gathered
 from segproof.reading.segment_reader import start_position
-from segproof.tables.options import FAIL, KEEP
-from segproof.tables.schemas import TABLES
-from segproof.verifying.ends_beside import LogEnd, why_short
-from segproof.verifying.log_offsets import LogOffsets, refuse_all
+from segproof.tables.files_below import Unit
+from segproof.tables.logs import LogReader
+from segproof_harness.reading.log_file_rows import (
+    LogPieces,
+    Piece,
+    Shown,
+    pieces_under_release,
+    rows_of_block,
+    unread_of_log,
+)
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
     answered,
     entries_of,
 )
-from segproof_harness.reading.row_range import ALL, RowRange
-from segproof_harness.reports.bytes_as_text import BASE64, Encoders
-from segproof_model.kafka.format.compression import BeyondLimitError
+from segproof_harness.reading.row_range import RowRange
 from segproof_model.language.behaviours import Release
-from segproof_model.language.states import Refused
 
-UNREADABLE = (SegproofError, Refused, BeyondLimitError)
-"""How either package says that it cannot read something."""
-field_of = partial(batch_rows.field_of, unreadable=UNREADABLE)
-BATCH_NAMES = TABLES["batches"].own_names
-batch_row = partial(batch_rows.batch_row, unreadable=UNREADABLE)
-"""The same for the batches of either package."""
-LARGE_RECORD_BYTES = 8 << 20
-"""A larger record is not shown: as text it takes several times as much memory."""
-MANY_HEADERS = 1 << 16
-"""Nor is one with more headers."""
 HOLE_BYTES = 1 << 20
 """What follows a longer hole in an index is not shown; a piece is shorter."""
-CUT_MEANWHILE = "SCAN-7"
-"""The law that a log breaks which became shorter since it was opened."""
-STEADY_SECONDS = 0.2
-"""A batch at the end of a log that grows no more for so long is not being written."""
-Tell = Callable[[SegproofError], None]
-"""Takes what costs rows."""
+AS_USUAL = Shown()
 _RAFT_SNAPSHOT = re.compile(r"bootstrap\.checkpoint|([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
 
 
@@ -128,238 +110,107 @@ def _is_read(file: SegmentFile) -> bool:
 
 def rows_of(
     file: SegmentFile,
-    *,
-    release: Release | None = None,
-    with_records: bool = False,
-    limit: int | None = None,
-    on_damage: str = KEEP,
-    tell: Tell | None = None,
-    encoders: Encoders = BASE64,
-    wanted: RowRange = ALL,
+    shown: Shown = AS_USUAL,
     files: Files = REAL_FILES,
+    reader: LogReader | None = None,
 ) -> Generator[Row, None, bool]:
     """Yield the rows of a file, in the order of the file; return whether some may follow.
 
-    `on_damage` is what a batch with a wrong checksum means: `fail` raises, `skip` leaves it out,
-    `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a batch,
-    records that can't be read, batches and records that are too large. Without `tell` these are
-    raised. `limit` is how many bytes a record may have, and a batch have and inflate to; by
-    default 8 MiB, 16 MiB and what `Inflation` allows; in a release `BATCH_LIMIT_BYTES`.
-
-    Only `wanted` rows are yielded. The time of a batch is its largest timestamp. With records they
-    are counted and judged by themselves, and a batch without a wanted record has no row.
-
+    The batches of a log come from `reader`, of `log_reader`, unless a release reads them.
     Raises: OSError if it can't be read; SegproofError where reading it fails, after the rows
     before the damage.
     """
-    if release is None:
-        rows, records_of = _rows_as_found(file, limit, wanted, files), _record_rows
-    else:
-        rows, records_of = _model_rows(file, release, limit, files), _model_record_rows
-
-    told = None if on_damage == FAIL else tell
-
-    def records(batch: Any, is_valid: bool | None) -> Iterator[Row]:
-        try:
-            for shown in records_of(batch, limit, file.path, encoders):
-                if isinstance(shown, dict):
-                    yield shown
-                else:
-                    report(shown, told)
-        except SegproofError as error:
-            if error.law == CUT_MEANWHILE:
-                raise
-            if is_valid is False and not isinstance(error, TooLargeError):
-                error = _unreadable(error)
-            report(_placed(error, batch), told)
-
-    left = wanted.most
-    for row in rows:
-        if isinstance(row, dict):
-            shown_rows = iter((row,) if wanted.takes_entry(row) else ())
-        elif _is_behind(row, wanted):
-            return True
+    pieces, alone = _Pieces(file, shown, files, reader), -1
+    for piece in pieces:
+        if isinstance(piece, RecordBlock):
+            is_told = piece.table["position"][0] == alone
+            yield from rows_of_block(piece, shown.encoders, with_batches=not is_told)
         else:
-            is_valid = _is_valid(row, with_records=with_records, limit=limit)
-            if is_valid is False and on_damage != KEEP:
-                report(_wrong_checksum(row, file.path), told)
+            alone = piece.get("position", alone)
+            yield piece
+    return pieces.is_cut_short
+
+
+def blocks_of(
+    file: SegmentFile, shown: Shown, files: Files, reader: LogReader | None = None
+) -> Generator[RecordBlock, None, bool]:
+    """Yield the records of a log as blocks of bounded size, without the rows of batches; else as
+    `rows_of`, without a release.
+    """
+    pieces = _Pieces(file, shown, files, reader)
+
+    def blocks() -> Iterator[RecordBlock | Exception]:
+        try:
+            for piece in pieces:
+                if isinstance(piece, RecordBlock):
+                    yield piece
+        except (OSError, SegproofError) as error:
+            yield error  # behind what was gathered before it
+
+    for found in gathered(blocks()):
+        if not isinstance(found, RecordBlock):
+            raise found
+        yield found
+    return pieces.is_cut_short
+
+
+class _Pieces:
+    """The wanted rows of a file; the records of a log in blocks, if the implementation reads it."""
+
+    def __init__(
+        self, file: SegmentFile, shown: Shown, files: Files, reader: LogReader | None
+    ) -> None:
+        self._file, self._shown, self._files, self._reader = file, shown, files, reader
+        self.is_cut_short = False
+        """Whether there may be more than was wanted."""
+
+    def __iter__(self) -> Iterator[Piece]:
+        left = self._shown.wanted.most
+        for piece in self._in_range():
+            if left is None:
+                yield piece
                 continue
-            shown_rows = _rows_of_batch(row, is_valid, wanted, records if with_records else None)
-        for shown in shown_rows:
-            yield shown
-            if left is not None and not (with_records and "magic" in shown):
+            if isinstance(piece, RecordBlock):
+                piece = piece.first(left)
+                left -= len(piece.columns)
+            elif not (self._shown.with_records and "magic" in piece):
                 left -= 1
-                if left == 0:
-                    return True
-    return False
+            yield piece
+            if left == 0:
+                self.is_cut_short = True
+                return
 
-
-def _placed(error: SegproofError, batch: Any) -> SegproofError:
-    """Return the error of a batch, with its place and the option that helps."""
-    if isinstance(error, TooLargeError):
-        error.position, error.hint = batch.position, HIGHER
-    if error.position is None:
-        error.position = batch.position
-    return error
-
-
-def _unreadable(error: SegproofError) -> SegproofError:
-    """Return the error of records that can't be read, of a batch with a wrong checksum."""
-    words = f"the checksum of the batch is wrong, and records of it cannot be read: {error.message}"
-    return CorruptRecordError(words, law=error.law or "BATCH-14")
-
-
-def report(error: SegproofError, tell: "Tell | None") -> None:
-    """Tell what costs rows. Raises: the error, if there is nobody to tell."""
-    if tell is None:
-        raise error
-    tell(error)
-
-
-def _is_valid(batch: Any, *, with_records: bool, limit: int | None) -> bool | None:
-    """Return whether size and checksum are right; None if that cannot be read.
-
-    With records also the checksums of messages that one of magic 0 or 1 holds.
-    """
-    is_valid: bool | None = field_of(batch, "is_valid")
-    if is_valid and with_records and batch.is_legacy and hasattr(batch, "check_inner_messages"):
-        try:
-            batch.check_inner_messages(limit=limit)
-        except CorruptRecordError:
-            return False
-        except SegproofError:
-            pass  # reading its records tells it
-    return is_valid
-
-
-def _wrong_checksum(batch: Any, path: str) -> SegproofError:
-    return CorruptRecordError(
-        f"a batch of {plural(batch.size_bytes, 'byte')} has a wrong checksum",
-        law="BATCH-14",
-        path=path,
-        position=batch.position,
-    )
-
-
-def _batch_row(batch: Any, is_valid: bool | None) -> Row:
-    """Return the row of a batch whose checksum was made already."""
-    row = batch_row(batch, names=[name for name in BATCH_NAMES if name != "crc_valid"])
-    row["crc_valid"] = is_valid
-    return {name: row[name] for name in BATCH_NAMES}
-
-
-def _is_behind(batch: Any, wanted: RowRange) -> bool:
-    """Return whether a batch, and so each later one, lies behind the wanted offsets.
-
-    A damaged batch tells nothing of those behind it.
-    """
-    if wanted.end_offset is None or batch.is_legacy:
-        return False
-    first = field_of(batch, "base_offset")
-    return first is not None and first >= wanted.end_offset and bool(field_of(batch, "is_valid"))
-
-
-def _rows_of_batch(
-    batch: Any,
-    is_valid: bool | None,
-    wanted: RowRange,
-    records: Callable[[Any, bool | None], Iterator[Row]] | None,
-) -> Iterator[Row]:
-    """Yield the row of a batch, and those of its records, as far as they are wanted."""
-    if not wanted.is_bounded:
-        yield _batch_row(batch, is_valid)
-        yield from () if records is None else records(batch, is_valid)
-        return
-    last, timestamp = field_of(batch, "last_offset"), field_of(batch, "max_timestamp")
-    first = None if wanted.end_offset is None else field_of(batch, "base_offset")
-    if records is None:
-        if wanted.takes(first, last, timestamp):
-            yield _batch_row(batch, is_valid)
-        return
-    may_hold = replace(wanted, end_ms=None)  # its first records may be older than its timestamp
-    if not may_hold.takes(first, last, timestamp):
-        return
-    is_first = True
-    for record in records(batch, is_valid):
-        if wanted.takes_entry(record):
-            if is_first:
-                yield _batch_row(batch, is_valid)
-            is_first = False
-            yield record
-
-
-def _record_rows(
-    batch: Any, limit: int | None, path: str, encoders: Encoders
-) -> Iterator[Row | TooLargeError]:
-    """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
-    is_control = bool(field_of(batch, "is_control"))
-    for block in batch.record_blocks():
-        room = limit or LARGE_RECORD_BYTES
-        headers = limit or MANY_HEADERS
-        if len(block.data) <= room and int(block.header_counts.max()) <= headers:
-            yield from (record_row(each, encoders, is_control) for each in block)
-            continue
-        for row, offset in enumerate(block.offsets.tolist()):
-            size = block.size_bytes(row, headers)
-            if size is not None and size <= room:
-                one = block.rows(row, row + 1)
-                yield from (record_row(each, encoders, is_control) for each in one)
-                continue
-            count = int(block.header_counts[row])
-            words = f"of {size} bytes" if size is not None else f"with {count} headers"
-            most = f"at most {room} bytes and {headers} headers"
-            yield _not_shown(offset, words, most, batch)
-
-
-def _model_record_rows(
-    batch: Any, limit: int | None, path: str, encoders: Encoders
-) -> Iterator[Row | TooLargeError]:
-    """Yield the same, as the model reads the batch."""
-    headers = limit or MANY_HEADERS
-    with answered(path):
-        records = list(batch.records())
-    for record in records:
-        if (count := len(record.headers)) <= headers:
-            yield record_row(record, encoders, bool(field_of(batch, "is_control")))
+    def _in_range(self) -> Iterator[Piece]:
+        """Yield what has wanted offsets and times."""
+        file, shown, files = self._file, self._shown, self._files
+        if file.suffix != ".log":
+            read = _entries_as_found if shown.release is None else _model_entries
+            yield from filter(shown.wanted.takes_entry, read(file, shown, files))
+        elif shown.release is None:
+            reader = self._reader or log_reader(file, shown.wanted, files)
+            self.is_cut_short = yield from LogPieces(file.path, reader, shown, files)
         else:
-            most = f"at most {headers} headers"
-            yield _not_shown(record.offset, f"with {count} headers", most, batch)
+            batches = _model_batches(_segment_of(file, shown, files))
+            self.is_cut_short = yield from pieces_under_release(batches, file.path, shown)
 
 
-def _not_shown(offset: int, words: str, most: str, batch: Any) -> TooLargeError:
-    return TooLargeError(
-        f"the record of offset {offset}, {words}, is not shown",
-        position=batch.position,
-        expected=most,
-        hint=HIGHER,
-    )
-
-
-def _rows_as_found(
-    file: SegmentFile, limit: int | None, wanted: RowRange, files: Files
-) -> Iterator[Any]:
-    if file.suffix == ".log":
-        with LogAsFound.open(file.path, files=files) as log:
-            inflation = Inflation(limit)
-            start = _start_of(file, wanted, files)
-            for batch in log.batches(start):
-                batch.limit = inflation.limit_of(batch.size_bytes)
-                yield batch_to_show(batch, limit)
-                inflation.count(batch.size_bytes, batch.inflated_bytes)
-    elif file.suffix in ENTRY_TYPES:
-        yield from _genuine_entries(file, files)
-    else:
-        if files.status(file.path) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
-        with TransactionIndex(file.base_offset, file.path, files=files) as transactions:
-            used = -(-_shown_end(file, files) // ENTRY_BYTES[".txnindex"])
-            yield from map(_named, islice(transactions, used))
-
-
-def _start_of(file: SegmentFile, wanted: RowRange, files: Files) -> int:
-    """Return the byte where reading a log begins."""
+def log_reader(file: SegmentFile, wanted: RowRange, files: Files = REAL_FILES) -> LogReader:
+    """Return what reads a log from the first batch that may be wanted. Raises: OSError."""
+    unit = Unit(file.path, os.path.dirname(file.path), file.base_offset)
     first, first_ms = wanted.first_offset, wanted.first_ms
-    return start_position(file.path, file.base_offset, first, first_ms, files)
+    start = start_position(file.path, file.base_offset, first, first_ms, files)
+    return LogReader(unit, files, start=start, holds=True)
+
+
+def _entries_as_found(file: SegmentFile, shown: Shown, files: Files) -> Iterator[Row]:
+    if file.suffix in ENTRY_TYPES:
+        yield from _genuine_entries(file, files)
+        return
+    if files.status(file.path) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
+    with TransactionIndex(file.base_offset, file.path, files=files) as transactions:
+        used = -(-_shown_end(file, files) // ENTRY_BYTES[".txnindex"])
+        yield from map(_named, islice(transactions, used))
 
 
 def _shown_end(file: SegmentFile, files: Files) -> int:
@@ -395,14 +246,14 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
                 yield row
 
 
-def _model_rows(
-    file: SegmentFile, release: Release, limit: int | None, files: Files
-) -> Iterator[Any]:
-    segment = _NamedSegment(file, release, limit or BATCH_LIMIT_BYTES, files)
-    if file.suffix == ".log":
-        with answered(file.path):
-            yield from segment.log.batches()
-    elif file.suffix == ".index":
+def _model_batches(segment: "_NamedSegment") -> Iterator[Any]:
+    with answered(segment.path(".log")):
+        yield from segment.log.batches()
+
+
+def _model_entries(file: SegmentFile, shown: Shown, files: Files) -> Iterator[Row]:
+    segment = _segment_of(file, shown, files)
+    if file.suffix == ".index":
         yield from map(_named, entries_of(segment.offset_index))
     elif file.suffix == ".timeindex":
         yield from map(_named, entries_of(segment.time_index))
@@ -425,27 +276,14 @@ class _NamedSegment(SegmentAsFound):
         return self._path
 
 
+def _segment_of(file: SegmentFile, shown: Shown, files: Files) -> _NamedSegment:
+    assert shown.release is not None
+    return _NamedSegment(file, shown.release, shown.limit or BATCH_LIMIT_BYTES, files)
+
+
 def _named(entry: Any) -> Row:
     row: Row = entry._asdict()
     return row
-
-
-def record_row(record: Any, encoders: Encoders = BASE64, is_control: bool = False) -> Row:
-    """Return the row of a record, of either package; null as None."""
-    if encoders.decode is not None:
-        key, value = encoders.decode(record.key, record.value, is_control)
-    else:
-        key, value = encoders.key(record.key), encoders.value(record.value)
-    return {
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": key,
-        "value": value,
-        "headers": [
-            {"key": each.key, "value": encoders.header(each.value)} for each in record.headers
-        ],
-        "sequence": record.sequence,
-    }
 
 
 def _is_closed(file: SegmentFile, files: Files) -> bool:
@@ -459,8 +297,8 @@ def _is_closed(file: SegmentFile, files: Files) -> bool:
 def unread_bytes(
     file: SegmentFile,
     release: Release | None,
-    wanted: RowRange = ALL,
-    files: Files = REAL_FILES,
+    files: Files,
+    reader: LogReader | None,
     *,
     size_before: int = 0,
 ) -> str:
@@ -469,14 +307,16 @@ def unread_bytes(
     `size_before` is its length before the rows were read: a log that was cut since is not short.
 
     These are zeros that a broker has preallocated, or a batch that it is writing now.
-    Where the wanted rows of a log begin later, nothing before them is read.
+    `reader` is that of the rows of a log: it goes on where they end.
     Raises: SegproofError for other bytes, since rows may have been lost with them.
     """
     is_closed = _is_closed(file, files)  # asked first: a broker may close it now
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        return _unread_of_log(file, wanted, files, size_before, is_closed=is_closed)
+        assert reader is not None
+        is_ended = is_closed or raft_snapshot(file.path) is not None
+        return unread_of_log(file.path, reader, files, size_before, is_closed=is_ended)
     entry_size = ENTRY_BYTES[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
@@ -495,59 +335,3 @@ def unread_bytes(
             shown = entry_size * count_entries(opened, file.suffix, shown)
     used = -(-shown // entry_size) * entry_size
     return f"{size - used} bytes of zeros behind the last entry" if size > used else ""
-
-
-def _unread_of_log(
-    file: SegmentFile, wanted: RowRange, files: Files, size_before: int, *, is_closed: bool
-) -> str:
-    """Return `unread_bytes` of a log. Raises: as it."""
-    end = start = _start_of(file, wanted, files)
-    size = -1
-    last: RecordBatch | None = None
-    while True:
-        with LogAsFound.open(file.path, files=files) as log:
-            for last in log.batches(end):
-                end = last.position + last.size_bytes
-            before, size = size, log.file.size()
-            is_zeros = holds_zeros(log.file, end, size)
-            is_ended = is_closed or raft_snapshot(file.path) is not None
-            if size >= size_before and (size <= end or (is_zeros and not is_ended)):
-                _refuse_lost(file, log, last, (start, end), files)
-        if size <= end:
-            return ""
-        kind = "zero bytes" if is_zeros else "bytes"
-        told = f"{size - end} {kind} behind the last whole batch"
-        if is_zeros and not is_ended:
-            return told
-        if is_ended or size == before:
-            hint = "`segproof verify` tells what they are"
-            raise CorruptRecordError(told, law="DUMP-6", path=file.path, position=end, hint=hint)
-        if before >= 0:
-            return f"{told}: a batch that is being written"
-        time.sleep(STEADY_SECONDS)
-
-
-def _refuse_lost(
-    file: SegmentFile,
-    log: LogAsFound,
-    last: RecordBatch | None,
-    span: tuple[int, int],
-    files: Files,
-) -> None:
-    """Raise CorruptRecordError if a log, and the files beside it, show that it has lost batches.
-
-    Or that offsets are there twice. `span` is what was read of it, and `last` the batch at its end.
-    """
-    start, end = span
-    offsets = LogOffsets(file.path, file.base_offset, None, files, start=start)
-    for part in check_batches(log.file, start, end):
-        offsets.take(part.table, part.crc_valid)
-    errors = offsets.errors()
-    known: int | None = None if end else file.base_offset - 1
-    if last is not None:  # one that is damaged is told so
-        known = field_of(last, "last_offset") if field_of(last, "is_valid") else None
-    if known is not None:
-        found = LogEnd(log.file, file.base_offset, known + 1, end, log.file.size())
-        if error := why_short(found, None, files):
-            errors.append(error)
-    refuse_all(errors)

@@ -31,9 +31,9 @@ from segproof.rocketmq.index_table import (
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.tables.options import FAIL, KEEP
+from segproof_harness.reading.log_file_rows import LARGE_RECORD_BYTES, Tell, report
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.row_range import ALL, RowRange
-from segproof_harness.reading.segment_file_rows import LARGE_RECORD_BYTES, Tell, report
 from segproof_harness.reading.store_under_profile import contents
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.language.behaviours import Release

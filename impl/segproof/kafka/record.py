@@ -107,10 +107,10 @@ class RecordColumns:
         lengths = max(int(self.key_lengths[row]), 0) + max(int(self.value_lengths[row]), 0)
         return lengths + position - start
 
-    def rows(self, start: int, end: int) -> "RecordColumns":
+    def rows(self, chosen: "slice | NDArray[np.bool_]") -> "RecordColumns":
         """Return some of the rows; `data` stays whole."""
         kept = {
-            each.name: getattr(self, each.name)[start:end]
+            each.name: getattr(self, each.name)[chosen]
             for each in fields(self)
             if each.name != "data"
         }

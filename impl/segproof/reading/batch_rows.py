@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a batch as one flat row, for `dump` and for the tables.
+"""The fields of batches as flat rows and as columns, for `dump` and for the tables.
 
-A field that cannot be read is None, so a damaged batch still has a row. A large batch has one too,
-without being taken into memory.
+Those of many come from a table of their headers. A batch that such a table does not know whole (a
+message of magic 0 or 1, a batch that is smaller than its header) is read by itself: a field that
+cannot be read is None, so a damaged batch still has a row. A large batch has one too, without being
+taken into memory.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.compression import COMPRESSION_NAMES
 from segproof.errors import SegproofError
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
+from segproof.kafka.batch_writing import LOG_APPEND_TIME_BIT, TIMESTAMP_TYPES
 from segproof.kafka.record_batch import RecordBatch
 
 Row = dict[str, Any]
@@ -19,6 +27,53 @@ _ATTRIBUTES = {"size": "size_bytes", "crc_valid": "is_valid"}
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
 HIGHER = "to see it, give a higher limit: --limit-bytes"
+
+
+class Named(NamedTuple):
+    """A column of names, each by its place; a place behind the last name means null."""
+
+    places: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def has_flag(table: BatchTable, bit: int) -> NDArray[np.bool_]:
+    """Return which batches have a bit of their attributes that only those of magic 2 have."""
+    is_set: NDArray[np.bool_] = (table["magic"] == 2) & (table["attributes"] & bit != 0)
+    return is_set
+
+
+def batch_columns(
+    table: BatchTable, crc_valid: NDArray[np.bool_]
+) -> dict[str, NDArray[Any] | Named]:
+    """Return those columns of the table `batches` that are not fields of the headers' table."""
+    attributes = table["attributes"]
+    is_append = attributes & LOG_APPEND_TIME_BIT != 0
+    return {
+        "size": table["size_bytes"],
+        "compression": Named(attributes & 7, COMPRESSION_NAMES),
+        "timestamp_type": Named(np.where(table["magic"] == 0, 0, 1 + is_append), TIMESTAMP_TYPES),
+        "is_transactional": has_flag(table, TRANSACTIONAL),
+        "is_control": has_flag(table, CONTROL),
+        "crc_valid": crc_valid,
+    }
+
+
+def batch_rows(
+    table: BatchTable, crc_valid: NDArray[np.bool_], names: tuple[str, ...]
+) -> Iterator[Row]:
+    """Yield the rows of batches of which the table of headers says all."""
+    derived = batch_columns(table, crc_valid)
+    columns = [_listed(derived[name] if name in derived else table[name]) for name in names]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _listed(column: NDArray[Any] | Named) -> list[Any]:
+    if not isinstance(column, Named):
+        values: list[Any] = column.tolist()
+        return values
+    known = len(column.names)
+    return [column.names[place] if place < known else None for place in column.places.tolist()]
 
 
 def batch_row(batch: Any, names: Iterable[str], unreadable: Errors = SegproofError) -> Row:

@@ -3,31 +3,38 @@
 
 The bytes whose checksums a scan has made are decoded where they lie, so a byte is read once, and no
 record shows what was not checked. What cannot be decoded so (magic 0 and 1, compressed, large or
-damaged batches) is left to the caller, who reads such a batch by itself.
+damaged batches) is left to the caller, who reads such a batch by itself: `blocks_of_batch`.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch, DefaultRecord.
 Laws: BATCH-8 to BATCH-11, BATCH-16.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchTable, HeldBytes
 from segproof.kafka.record import RecordColumns
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kernels import records as kernels
 from segproof.layouts.kafka import BATCH_HEADER_BYTES
 
 ROWS_AT_ONCE = 1 << 15
 """So many records share a block, unless one batch has more."""
+BYTES_AT_ONCE = 4 << 20
+"""So many bytes of several blocks are joined, or `ROWS_AT_ONCE` records."""
+OWN_ROWS, OWN_BYTES = 1 << 11, 1 << 18
+"""A block with so many records or bytes is joined to no other: that copies it."""
 PLAIN_BATCH_BYTES = 1 << 20
 """A larger batch is read by itself."""
 _MIN_RECORD_BYTES = 7
 _SEQUENCES = np.int64(1 << 31)
 
 Rows = NDArray[np.int64]
+Other = TypeVar("Other")
 
 
 class RecordBlock(NamedTuple):
@@ -39,6 +46,27 @@ class RecordBlock(NamedTuple):
     counts: Rows
     """How many of the records are in each batch."""
     columns: RecordColumns
+
+    def chosen(self, is_chosen: NDArray[np.bool_]) -> "RecordBlock":
+        """Return some of the records, and the batches that have one of them."""
+        of_batch = np.repeat(np.arange(len(self.counts)), self.counts)
+        counts = np.bincount(of_batch[is_chosen], minlength=len(self.counts))
+        has_some = counts > 0
+        columns = self.columns.rows(is_chosen)
+        return RecordBlock(
+            self.table[has_some], self.crc_valid[has_some], counts[has_some], columns
+        )
+
+    def first(self, count: int) -> "RecordBlock":
+        """Return the first records, at least one, and the batches up to the last of them."""
+        ends = np.cumsum(self.counts)
+        if not len(ends) or count > ends[-1]:
+            return self
+        end = int(np.searchsorted(ends, count)) + 1
+        counts = self.counts[:end].copy()
+        counts[-1] -= ends[end - 1] - count
+        columns = self.columns.rows(slice(count))
+        return RecordBlock(self.table[:end], self.crc_valid[:end], counts, columns)
 
 
 def record_blocks(
@@ -75,6 +103,23 @@ def record_blocks(
         if row < len(table):
             yield row
             row += 1
+
+
+def blocks_of_batch(
+    batch: RecordBatch, table: BatchTable, crc_valid: NDArray[np.bool_], limit: int | None = None
+) -> Iterator[RecordBlock]:
+    """Yield the records of a batch that is read by itself; `table` has its one header.
+
+    Raises: what ends them, as `RecordBatch.records`.
+    """
+    if batch.magic == 2 and batch.attributes & 7 and (batch.record_count or 0) <= ROWS_AT_ONCE:
+        # Without the first of two passes, which is for those that come in several blocks.
+        blocks = iter([batch.record_columns(limit=limit)])
+    else:
+        blocks = batch.record_blocks(ROWS_AT_ONCE, limit=limit)
+    for columns in blocks:
+        if len(columns):
+            yield RecordBlock(table, crc_valid, np.array([len(columns)]), columns)
 
 
 def _is_plain(table: BatchTable, most_bytes: int) -> NDArray[np.bool_]:
@@ -136,6 +181,38 @@ _POSITIONS = ("key_positions", "value_positions", "header_positions")
 _OTHERS = (
     "offsets", "timestamps", "sequences", "key_lengths", "value_lengths", "header_counts",
 )  # fmt: skip
+
+
+def gathered(pieces: Iterable[RecordBlock | Other]) -> Iterator[RecordBlock | Other]:
+    """Yield blocks of bounded size with the records of the given ones, and all else in its place.
+
+    A large block is yielded as it is, so it may share its bytes with what has read them.
+    """
+    kept: list[RecordBlock] = []
+    rows = size_bytes = 0
+    for piece in pieces:
+        is_own = not isinstance(piece, RecordBlock) or _is_large(piece)
+        if isinstance(piece, RecordBlock) and not is_own:
+            kept.append(_copied(piece))
+            rows += len(piece.columns)
+            size_bytes += len(piece.columns.data)
+        if kept and (is_own or rows >= ROWS_AT_ONCE or size_bytes >= BYTES_AT_ONCE):
+            yield joined(kept)
+            kept, rows, size_bytes = [], 0, 0
+        if is_own:
+            yield piece
+    if kept:
+        yield joined(kept)
+
+
+def _is_large(block: RecordBlock) -> bool:
+    return len(block.columns) >= OWN_ROWS or len(block.columns.data) >= OWN_BYTES
+
+
+def _copied(block: RecordBlock) -> RecordBlock:
+    """Return a block whose bytes stay when the log is read on."""
+    columns = block.columns
+    return block._replace(columns=replace(columns, data=memoryview(bytes(columns.data))))
 
 
 def joined(blocks: Sequence[RecordBlock]) -> RecordBlock:

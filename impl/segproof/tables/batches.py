@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from segproof.compression import COMPRESSION_NAMES
 from segproof.files import Files
-from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
-from segproof.reading.batch_rows import batch_row, batch_to_show
+from segproof.reading.batch_rows import Named, batch_columns, batch_row, batch_to_show
 from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
@@ -36,10 +35,12 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         return
     with opened(unit, files) as log:
         start, within = first_position(unit, request, files), named_segment(unit, request)
-        for headers in LogReader(log, unit, files, start=start, within=within):
+        reader = LogReader(unit, files, start=start, within=within)
+        for headers in reader.whole(log):
             count = len(headers.table)
             made = batch_of(request, unit, count, _columns(headers), headers.table)
-            rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))
+            asked = {name: request.wants(name) for name in ("record_count", "base_offset")}
+            rows = np.flatnonzero(headers.unsaid(**asked))
             if len(rows):
                 made = _patched(made, rows, headers, request, log)
             if request.on_damage == KEEP or headers.crc_valid.all():
@@ -51,33 +52,14 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
                     yield wrong_checksum(unit.path, position, size_bytes, request)
 
 
-def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:
-    """Return the rows that need more than the table of headers has."""
-    table = headers.table
-    is_legacy = table["magic"] < 2
-    if not count:
-        is_legacy = is_legacy & (table["attributes"] & 7 != 0) & base_offset
-    return np.flatnonzero(~headers.is_known | is_legacy)
-
-
 def _columns(headers: Headers) -> dict[str, Make]:
     """Return the columns that follow from the table of headers."""
-    table = headers.table
-    attributes = table["attributes"]
-    is_batch = table["magic"] == 2
 
-    def timestamp_types() -> Any:
-        is_append = attributes & 8 != 0
-        return names_of(np.where(table["magic"] == 0, 0, 1 + is_append), TIMESTAMP_TYPES)
+    def made(column: NDArray[Any] | Named) -> Make:
+        return lambda: names_of(*column) if isinstance(column, Named) else column
 
-    return {
-        "size": lambda: np.ascontiguousarray(table["size_bytes"]),
-        "compression": lambda: names_of(attributes & 7, COMPRESSION_NAMES),
-        "timestamp_type": timestamp_types,
-        "is_transactional": lambda: is_batch & (attributes & 16 != 0),
-        "is_control": lambda: is_batch & (attributes & 32 != 0),
-        "crc_valid": lambda: headers.crc_valid,
-    }
+    derived = batch_columns(headers.table, headers.crc_valid)
+    return {name: made(column) for name, column in derived.items()}
 
 
 def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:

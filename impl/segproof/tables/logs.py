@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a log for the tables: where to begin, the headers as arrays, and how it ends.
+"""Reading a log for rows, of tables and of `dump`: where to begin, the headers, how it ends.
 
 Headers and checksums come from `BatchScan`, thousands at a time. What a table of headers does not
 say (a message of magic 0 or 1 that is compressed or counted, a batch smaller than its own header,
@@ -44,6 +44,15 @@ class Headers(NamedTuple):
     held: HeldBytes | None = None
     """Their bytes, if a reader holds them."""
 
+    def unsaid(self, *, record_count: bool, base_offset: bool) -> NDArray[np.bool_]:
+        """Return which batches are to be read by themselves, for these fields or at all."""
+        table = self.table
+        is_legacy = table["magic"] < 2
+        if not record_count:
+            is_legacy = is_legacy & (table["attributes"] & 7 != 0) & base_offset
+        is_unsaid: NDArray[np.bool_] = ~self.is_known | is_legacy
+        return is_unsaid
+
 
 @contextmanager
 def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
@@ -61,15 +70,14 @@ def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
 class LogReader:
     """The headers of one log, from a position on.
 
-    After the iteration `end_position` is where the last whole batch ends. `unit` is the log's
-    segment; what lies beside it in `files` may show that the log has lost its end, or batches
-    before it. With `within`, that segment again, a batch of other offsets is refused. With `holds`
-    the bytes of batches are there until the next ones are asked for.
+    `end_position` is where the last whole batch ends that was read. `unit` is the log's segment;
+    what lies beside it in `files` may show that the log has lost its end, or batches before it.
+    With `within`, that segment again, a batch of other offsets is refused. With `holds` the bytes
+    of batches are there until the next ones are asked for.
     """
 
     def __init__(
         self,
-        log: RecordFile,
         unit: Unit,
         files: Files,
         *,
@@ -77,12 +85,11 @@ class LogReader:
         within: Unit | None = None,
         holds: bool = False,
     ) -> None:
-        self._log = log
         self._holds = holds
         self._unit = unit
         self._files = files
         self._within = within
-        self._next_offset = unit.base_offset
+        self._next_offset = None if start else unit.base_offset
         """The offset after the last batch; None if that batch is damaged."""
         self.end_position = start
         self._offsets: LogOffsets | None = None
@@ -90,9 +97,19 @@ class LogReader:
             following = unit.next_base_offset
             self._offsets = LogOffsets(unit.path, unit.base_offset, following, files, start=start)
 
-    def __iter__(self) -> Iterator[Headers]:
-        """Yield the headers. Raises: OSError; what ends the scan, behind the batches before."""
-        log = self._log
+    def whole(self, log: RecordFile) -> Iterator[Headers]:
+        """Yield the headers up to the end. Raises: OSError; what ends the scan, or is lost, behind
+        the batches before.
+        """
+        yield from self.parts(log)
+        refuse_left_over(log, self.end_position)
+        self.refuse_lost(log)
+
+    def parts(self, log: RecordFile) -> Iterator[Headers]:
+        """Yield the headers that the log has behind those that were read.
+
+        Raises: OSError; what ends the scan, behind the batches before.
+        """
         scan = check_batches(log.file, self.end_position, log.end, holds=self._holds)
         for part in scan:
             table = part.table
@@ -112,10 +129,8 @@ class LogReader:
             self.end_position = batch.position + batch.size_bytes
             self._next_offset = None
             yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
-        refuse_left_over(log, self.end_position)
-        self._refuse_lost()
 
-    def _refuse_lost(self) -> None:
+    def refuse_lost(self, log: RecordFile) -> None:
         """Raise CorruptRecordError if the log, and what lies beside it, show that offsets are gone.
 
         Or that they are there twice.
@@ -123,7 +138,7 @@ class LogReader:
         if self._offsets is None:
             return
         found = self._offsets.errors()
-        base, next_offset, log = self._unit.base_offset, self._next_offset, self._log
+        base, next_offset = self._unit.base_offset, self._next_offset
         if base is not None and next_offset is not None:
             end = LogEnd(log.file, base, next_offset, self.end_position, log.end)
             if error := why_short(end, self._unit.next_base_offset, self._files):

@@ -10,8 +10,6 @@ Laws: BATCH-8 to BATCH-12, BATCH-14, BATCH-16.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +18,16 @@ from numpy.typing import NDArray
 
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import Files
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.kafka.record import RecordColumns
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import RecordFile
+from segproof.reading.batch_rows import has_flag
 from segproof.reading.record_blocks import (
-    ROWS_AT_ONCE,
     RecordBlock,
+    blocks_of_batch,
+    gathered,
     header_places,
-    joined,
     record_blocks,
 )
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of, texts_of
@@ -43,11 +43,6 @@ from segproof.tables.logs import (
 )
 from segproof.tables.options import KEEP, Request
 
-BYTES_AT_ONCE = 4 << 20
-"""So many bytes of several blocks share one batch of Arrow's, or `ROWS_AT_ONCE` rows."""
-OWN_ROWS, OWN_BYTES = 1 << 11, 1 << 18
-"""A block with so many rows or bytes is a batch of Arrow's by itself; others are copied."""
-
 
 def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     """Yield the records of a log, and each problem where it costs records.
@@ -58,44 +53,21 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         return
     with opened(unit, files) as log:
         start, within = first_position(unit, request, files), named_segment(unit, request)
-        made = partial(_made, request, unit, {})
-        kept: list[RecordBlock] = []
-        rows = size_bytes = 0
-        headers = LogReader(log, unit, files, start=start, within=within, holds=True)
-        for block in _blocks(log, headers, request):
-            is_block = isinstance(block, RecordBlock)
-            is_own = is_block and _is_large(block)
-            if is_block and not is_own:
-                kept.append(_copied(block))
-                rows += len(block.columns)
-                size_bytes += len(block.columns.data)
-            is_enough = rows >= ROWS_AT_ONCE or size_bytes >= BYTES_AT_ONCE
-            if kept and (is_own or is_enough or not is_block):
-                yield made(joined(kept))
-                kept, rows, size_bytes = [], 0, 0
-            if is_own:
-                yield made(block)
-            elif not is_block:
-                yield block
-        if kept:
-            yield made(joined(kept))
-
-
-def _is_large(block: RecordBlock) -> bool:
-    return len(block.columns) >= OWN_ROWS or len(block.columns.data) >= OWN_BYTES
-
-
-def _copied(block: RecordBlock) -> RecordBlock:
-    """Return a block whose bytes stay when the log is read on."""
-    columns = block.columns
-    return block._replace(columns=replace(columns, data=memoryview(bytes(columns.data))))
+        headers = LogReader(unit, files, start=start, within=within, holds=True)
+        constants: dict[str, Any] = {}
+        for piece in gathered(_blocks(log, headers, request)):
+            if isinstance(piece, RecordBlock):
+                count, makers = len(piece.columns), record_columns(piece)
+                yield batch_of(request, unit, count, makers, constants=constants)
+            else:
+                yield piece
 
 
 def _blocks(log: RecordFile, reader: LogReader, request: Request) -> Iterator[Any]:
     """Yield the records of the batches read, and each problem where it costs records."""
     is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
     try:
-        for headers in reader:
+        for headers in reader.whole(log):
             wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
             yield from _wanted_blocks(log, headers, wanted, request)
     except (OSError, SegproofError) as error:
@@ -145,7 +117,7 @@ def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator
             )
         if batch.is_legacy:
             headers = _with_inner_checksums(batch, headers, request)
-        yield from _read_blocks(batch, headers, request)
+        yield from blocks_of_batch(batch, headers.table, headers.crc_valid, request.limit_bytes)
     except SegproofError as error:
         is_wrong = not headers.crc_valid[0] and not isinstance(error, TooLargeError)
         words = f"records of a batch cannot be read: {error.message}"
@@ -169,35 +141,26 @@ def _with_inner_checksums(batch: RecordBatch, headers: Headers, request: Request
     return headers
 
 
-def _read_blocks(batch: RecordBatch, headers: Headers, request: Request) -> Iterator[RecordBlock]:
-    """Yield the records of a batch. Raises: what ends them."""
-    if batch.magic == 2 and batch.attributes & 7 and (batch.record_count or 0) <= ROWS_AT_ONCE:
-        # Without the first of two passes, which is for those that come in several blocks.
-        columns = batch.record_columns(limit=request.limit_bytes)
-        if len(columns):
-            yield RecordBlock(headers.table, headers.crc_valid, np.array([len(columns)]), columns)
-        return
-    for columns in batch.record_blocks(ROWS_AT_ONCE, limit=request.limit_bytes):
-        yield RecordBlock(headers.table, headers.crc_valid, np.array([len(columns)]), columns)
-
-
-def _made(request: Request, unit: Unit, constants: dict[str, Any], block: RecordBlock) -> Any:
-    """Return one batch of Arrow's with the records of a block."""
+def record_columns(block: RecordBlock) -> dict[str, Make]:
+    """Return what makes each column of the records of a block."""
     table, crc_valid, counts, columns = block
 
-    def of_batch(name: str) -> Make:
-        return lambda: np.repeat(table[name], counts)
+    def of_batch(values: NDArray[Any]) -> Make:
+        if len(values) and (values == values[0]).all():
+            return lambda: pa.repeat(values[0], len(columns))
+        return lambda: np.repeat(values, counts)
 
     def sizes(lengths: NDArray[np.int64]) -> Make:
         return lambda: pa.array(lengths, mask=lengths < 0)
 
-    is_control = (table["magic"] == 2) & (table["attributes"] & 32 != 0)
-    makers: dict[str, Make] = {
-        "batch_position": of_batch("position"),
-        "producer_id": of_batch("producer_id"),
-        "producer_epoch": of_batch("producer_epoch"),
-        "is_control": lambda: np.repeat(is_control, counts),
-        "crc_valid": lambda: np.repeat(crc_valid, counts),
+    return {
+        "batch_position": of_batch(table["position"]),
+        "producer_id": of_batch(table["producer_id"]),
+        "producer_epoch": of_batch(table["producer_epoch"]),
+        "partition_leader_epoch": of_batch(table["partition_leader_epoch"]),
+        "is_transactional": of_batch(has_flag(table, TRANSACTIONAL)),
+        "is_control": of_batch(has_flag(table, CONTROL)),
+        "crc_valid": of_batch(crc_valid),
         "offset": lambda: columns.offsets,
         "timestamp": lambda: columns.timestamps,
         "sequence": lambda: columns.sequences,
@@ -207,7 +170,6 @@ def _made(request: Request, unit: Unit, constants: dict[str, Any], block: Record
         "value": lambda: slices_of(columns.data, columns.value_positions, columns.value_lengths),
         "headers": lambda: _headers(columns),
     }
-    return batch_of(request, unit, len(columns), makers, constants=constants)
 
 
 def _headers(columns: RecordColumns) -> Any:

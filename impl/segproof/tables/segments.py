@@ -88,12 +88,12 @@ def _add_headers(row: dict[str, int | None], unit: Unit, files: Files) -> None:
     """
     first_wrong = None
     with opened(unit, files) as log:
-        reader = LogReader(log, unit, files)
+        reader = LogReader(unit, files)
         row.update(batch_count=0, record_count=0, read_bytes=0, invalid_batch_count=0)
         try:
             first = next(log.batches(), None)
             row["first_offset"] = None if first is None else field_of(first, "base_offset")
-            for headers in reader:
+            for headers in reader.whole(log):
                 _add_table(row, headers)
                 wrong = headers.table["position"][~headers.crc_valid]
                 if first_wrong is None and len(wrong):

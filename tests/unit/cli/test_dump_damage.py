@@ -135,7 +135,7 @@ def test_parquet_that_failed_late_has_no_footer(
     """Groups that are written already are no table that a tool reads as a whole one."""
     import gc
 
-    monkeypatch.setattr("segproof_harness.cli.dump_output.GROUP_ROWS", 10)
+    monkeypatch.setattr("segproof_harness.cli.dump_output.GROUP_RECORDS", 10)
     flip(min(partition.glob("*342.log")), 9000)
     code, out, _ = dumped(capsysbinary, partition, "--records", "--format", "parquet")
     gc.collect()
@@ -171,7 +171,7 @@ def test_a_batch_that_is_being_written_is_no_damage(
     def write_on(_: float) -> None:
         log.write_bytes(whole[: -next(sizes) + 1])
 
-    monkeypatch.setattr("segproof_harness.reading.segment_file_rows.time.sleep", write_on)
+    monkeypatch.setattr("segproof_harness.reading.log_file_rows.time.sleep", write_on)
     code, _, err = dumped(capsysbinary, log)
     assert (0, True) == (code, "a batch that is being written" in err)
 

@@ -13,7 +13,13 @@ from segproof.kafka.batch_table import check_batches
 from segproof.kafka.record import RecordHeader
 from segproof.kafka.record_batch import read_batch
 from segproof.reading import record_blocks as blocks
-from segproof.reading.record_blocks import RecordBlock, header_places, joined, record_blocks
+from segproof.reading.record_blocks import (
+    RecordBlock,
+    gathered,
+    header_places,
+    joined,
+    record_blocks,
+)
 
 HEADERS = (RecordHeader("one", b"1"), RecordHeader("", None), RecordHeader("two" * 50, b""))
 
@@ -94,3 +100,30 @@ def test_a_large_batch_is_left_to_be_read_by_itself() -> None:
     assert part.held is None
     every = np.ones(1, np.bool_)
     assert [0] == list(record_blocks(part.table, part.crc_valid, part.held, every))
+
+
+def test_chosen_and_first_records_come_with_their_batches() -> None:
+    """A batch without a chosen record is left out; the first records reach into the last batch."""
+    (block,) = read(batch(0, 5) + batch(5, 1) + batch(6, 9))
+    assert isinstance(block, RecordBlock)
+    records = list(block.columns)
+    some = block.chosen(block.columns.offsets % 3 == 1)
+    assert [one for one in records if one.offset % 3 == 1] == list(some.columns)
+    assert ([0, 6], [2, 3]) == (some.table["base_offset"].tolist(), some.counts.tolist())
+    for count, counts in ((3, [3]), (5, [5]), (7, [5, 1, 1]), (15, [5, 1, 9]), (99, [5, 1, 9])):
+        first = block.first(count)
+        assert records[:count] == list(first.columns)
+        assert counts == first.counts.tolist()
+        assert len(counts) == len(first.table)
+
+
+def test_small_blocks_are_gathered_before_what_lies_between() -> None:
+    """All else keeps its place, and a large block shares its bytes with who has read it."""
+    small = [read(batch(base, 2))[0] for base in (0, 2, 4)]
+    large = read(batch(6, blocks.OWN_ROWS))[0]
+    found = list(gathered([small[0], small[1], "word", small[2], large]))
+    assert ["word"] == [one for one in found if isinstance(one, str)]
+    assert "word" == found[1]
+    assert large is found[3]
+    offsets = [one.columns.offsets.tolist() for one in found if isinstance(one, RecordBlock)]
+    assert [[0, 1, 2, 3], [4, 5]] == offsets[:2]
