@@ -55,7 +55,7 @@ TEXTS = frozenset({
 })  # fmt: skip
 BYTES = frozenset({"key", "value", "body"})
 LONG = frozenset({"value", "body", "headers", "properties"})
-"""Columns of Parquet of which nobody looks for the least and the largest value."""
+"""Columns of Parquet without their least and largest value: nobody looks for these."""
 DIFFERENT = frozenset({"value", "body", "offset", "timestamp", "sequence"})
 """Columns in which few values come again: a dictionary costs time and saves no room."""
 _NO_SPACE = re.compile(r"[^\t\n\r]+")

@@ -169,7 +169,7 @@ class LogPieces:
                     yield from self._alone(log, headers, row)
 
     def _may_hold(self, headers: Headers) -> NDArray[np.bool_]:
-        """Return which batches may hold a wanted record: all of which the headers do not say it."""
+        """Return which batches may hold a wanted record: those whose headers do not exclude it."""
         table, wanted = headers.table, self._wanted
         meets = np.ones(len(table), np.bool_)
         if wanted.first_offset is not None:

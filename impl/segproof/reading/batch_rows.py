@@ -61,7 +61,7 @@ def batch_columns(
 def batch_rows(
     table: BatchTable, crc_valid: NDArray[np.bool_], names: tuple[str, ...]
 ) -> Iterator[Row]:
-    """Yield the rows of batches of which the table of headers says all."""
+    """Yield the rows of batches that a table of headers knows whole."""
     derived = batch_columns(table, crc_valid)
     columns = [_listed(derived[name] if name in derived else table[name]) for name in names]
     for values in zip(*columns, strict=True):

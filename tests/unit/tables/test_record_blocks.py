@@ -117,10 +117,13 @@ def test_chosen_and_first_records_come_with_their_batches() -> None:
         assert len(counts) == len(first.table)
 
 
-def test_small_blocks_are_gathered_before_what_lies_between() -> None:
+def test_small_blocks_are_gathered_before_what_lies_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """All else keeps its place, and a large block shares its bytes with who has read it."""
     small = [read(batch(base, 2))[0] for base in (0, 2, 4)]
-    large = read(batch(6, blocks.OWN_ROWS))[0]
+    monkeypatch.setattr(blocks, "OWN_ROWS", 9)
+    large = read(batch(6, 9))[0]
     found = list(gathered([small[0], small[1], "word", small[2], large]))
     assert ["word"] == [one for one in found if isinstance(one, str)]
     assert "word" == found[1]
