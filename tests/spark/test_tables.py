@@ -378,7 +378,6 @@ def test_paths_may_be_globs_and_urls(partition: Path) -> None:
 def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of many batches share one batch of Arrow's, and it is bounded by rows."""
     whole = read_table("records", partition)
-    monkeypatch.setattr("segproof.tables.records.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("segproof.reading.record_blocks.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("segproof.tables.columns.MERGED_ROWS", 7)
     reader = reader_of("records", partition)
