@@ -16,7 +16,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.findings import Finding, Severity
-from segproof.hints import Hint, writes
+from segproof.hints import writes
 from segproof.inventory.segments import Segment
 from segproof.wording.reporting import text_of
 from segproof.wording.rules import with_paths
@@ -40,10 +40,13 @@ def finding_of(
     valid_bytes: int,
     error: SegproofError | None,
     verify: Callable[..., Iterable[Finding]],
+    *,
+    may_cut: bool = False,
 ) -> Finding:
     """Return the finding for a log whose recovery ends at `valid_bytes`, or with an error.
 
-    `verify` is asked by path and position what breaks a law there.
+    `verify` is asked by path and position what breaks a law there. `may_cut`: a copy may do without
+    what follows; the hint says so if a broker that was killed leaves a log like that.
     """
     path = segment.path(".log")
     if error is not None:
@@ -63,7 +66,7 @@ def finding_of(
             f"segproof verify {quoted_path(path)} --deep" if found is None else found.reproduce,
         )
     found = _worst_of(verify(path, position=valid_bytes), path)
-    is_torn = found is not None and found.severity is not Severity.ERROR
+    is_torn = may_cut and found is not None and found.severity is not Severity.ERROR
     words = "what follows is no valid batch" if found is None else found.message
     return Finding(
         "SEG-20" if found is None else found.law,
@@ -74,11 +77,7 @@ def finding_of(
         None if found is None else found.expected,
         None if found is None else found.actual,
         f"{words}; {_what_kafka_does(segment, valid_bytes)}",
-        with_paths(
-            _what_to_do(segment, is_torn=is_torn),
-            path,
-            path,
-        ),
+        with_paths(CUT_TAIL if is_torn else SAVE_INSTEAD, path, path),
         f"segproof verify {quoted_path(path)}" if found is None else found.reproduce,
     )
 
@@ -104,10 +103,3 @@ def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
     if segment.next_base_offset is None:
         return words
     return f"{words}, and after a crash it removes all later segments too"
-
-
-def _what_to_do(segment: Segment, *, is_torn: bool) -> Hint:
-    """Return the hint; `is_torn` if the log may have been left so by a broker that was killed."""
-    if segment.next_base_offset is None and is_torn:
-        return CUT_TAIL
-    return SAVE_INSTEAD

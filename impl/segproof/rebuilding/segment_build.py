@@ -318,11 +318,12 @@ class _Build:
         size = self._log.size_in_bytes()
         if error is None and valid_bytes == size:
             return None
-        is_cut = self._options.cut_tail and self._segment.next_base_offset is None
-        if error is None and is_cut and self._is_torn_from(valid_bytes):
+        is_last = error is None and self._segment.next_base_offset is None
+        may_cut = is_last and self._is_torn_from(valid_bytes)
+        if may_cut and self._options.cut_tail:
             return None
         verify = partial(self._wanted.verify, files=self._files)
-        return finding_of(self._segment, valid_bytes, error, verify)
+        return finding_of(self._segment, valid_bytes, error, verify, may_cut=may_cut)
 
     def _is_torn_from(self, position: int) -> bool:
         """Return whether all batches before a byte of the log stay there, and none lies after it.

@@ -135,6 +135,7 @@ def test_a_cut_leaves_out_only_what_is_no_batch(tail: str, tmp_path: Path) -> No
     log.write_bytes(data[:start] + make(data[start:]))
     done = rebuild(aged(folder), out, cut_tail=True)
     assert is_cut == (not done.findings) == out.exists()
+    assert not any("--cut-tail" in one.hint for one in done.findings)
     assert not is_cut or (out / log.name).read_bytes() == data[:start]
 
 
