@@ -26,6 +26,20 @@ code, which differs in rare cases. What is set aside is not lost: salvage writes
 its own.
 
 """
+UNTOLD = """
+## What nothing tells
+
+No rule can decide these, and no other reader of the same bytes can:
+
+- A block of another topic whose offsets fit where it lies, and whose magic, leader epochs,
+  producers and times contradict nothing. It is kept.
+- Of two blocks that contradict each other the foreign one, if it has more bytes, and sizes lead to
+  it as they lead to the other one. The larger one is believed.
+- The base offset of a last batch after a hole, or of any batch of a compacted log that leaves
+  offsets out, if no index entry states it. What the batch states is believed.
+- How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
+  it. The count of lost offsets is "at least" then.
+"""
 NUMBERS = {
     "PLACE-3, weight of a batch that sizes lead to": (
         f"{rules.FIRM:,} times that of one that a search found",
@@ -52,7 +66,7 @@ NUMBERS = {
 
 def pages() -> dict[str, str]:
     """Return the page by its path below docs/."""
-    return {"explanation/believed.md": HEAD + _legend() + "".join(_rules()) + _numbers()}
+    return {"explanation/believed.md": HEAD + _legend() + "".join(_rules()) + UNTOLD + _numbers()}
 
 
 def _legend() -> str:

@@ -127,7 +127,7 @@ class Input:
     - offset taken: a whole batch of the partition has one of its offsets;
     - order: a whole batch before it has later offsets, or one after it has earlier ones;
     - room: without compaction, more offsets are missing before or after it than bytes are there;
-    - magic: it has another format than both neighbours;
+    - magic: its format is older than before it, or newer than after it; an upgrade explains others;
     - leader epoch: it is lower than before it, or higher than after it;
     - producer: a batch of the same producer has a sequence that contradicts;
     - time: it is earlier than the batch before it, or later than the one after it, by more than
@@ -199,8 +199,7 @@ class Input:
             return "index"
         facts = {
             "room": self.is_dense and (_lacks_room(one, place) or _lacks_room(place, two)),
-            "magic": place.batch.magic not in {each.batch.magic for each in (one, two) if each}
-            and bool(one or two),
+            "magic": _is_older(place, one) or _is_older(two, place),
             "leader epoch": _falls(one, place) or _falls(place, two),
             "producer": self._is_out_of_sequence(place),
             "time": self._goes_back(one, place) or self._goes_back(place, two),
@@ -260,6 +259,11 @@ def _lacks_room(one: Place | None, two: Place | None) -> bool:
     if one is None or two is None or one.number != two.number:
         return False
     return two.first - one.last - 1 > two.batch.position - one.batch.end
+
+
+def _is_older(two: Place | None, one: Place | None) -> bool:
+    """Return whether a batch has an older format than one before it."""
+    return one is not None and two is not None and two.batch.magic < one.batch.magic
 
 
 def _falls(one: Place | None, two: Place | None) -> bool:

@@ -41,22 +41,29 @@ def in_order(
 ) -> list[NamedLog]:
     """Return the logs of a partition in the order of their contents, each with a base offset.
 
-    A log whose batches lie within its name is as it is. The others get, in the order of their
+    A log whose batches lie within its name is as it is, and so is one that begins inside the log
+    before it, if that ends where its name says. The others get, in the order of their
     contents, the names that they have together; a name above the contents becomes their first
     offset. If contents overlap in this order, each of the others gets its first offset as name, and
     the logs are sorted by that. If contents overlap then too, the order of the names stays. A log
     of less than `batches_min` batches gets no name but one of those that are there: no checksum
     covers an offset either, and that of the batch may be the wrong one.
-    Cost: one batch of each log is read; a log is read whole where that batch is broken or does not
-    lie within its name. Raises: OSError.
+    Cost: one batch of each log is read; a log, and the one before it, is read whole where that
+    batch is broken or does not lie within its name. Raises: OSError.
     """
     nexts = [log.base_offset for log in logs[1:]]
     odd: dict[int, _Range] = {}
     for number, log in enumerate(logs):
         following = nexts[number] if number < len(nexts) else INT64_MAX
         found = _odd_range(log, following, open_log)
-        if found is not None:
-            odd[number] = found
+        if found is None:
+            continue
+        if found.first < log.base_offset and number and number - 1 not in odd:
+            before = _range_of(logs[number - 1].path, open_log)
+            is_end = before is not None and before.last + 1 == log.base_offset
+            if is_end and before is not None and before.first <= found.first:
+                continue  # the name is right: what begins the log is not its own
+        odd[number] = found
     if not odd:
         return list(logs)
     by_contents = sorted(odd, key=lambda number: odd[number])
@@ -112,10 +119,20 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
     return None if found is None else (found.first, found.last)
 
 
-def _range_of(path: str, open_log: Callable[[str], ReadOnlyFile]) -> _Range | None:
+def _range_of(
+    path: str, open_log: Callable[[str], ReadOnlyFile], name: range = range(0)
+) -> _Range | None:
+    """Return the offsets of a log's sound batches; None without one.
+
+    Also None if most bytes have offsets within `name`.
+    """
     placed = place_log(LogSource(UNKNOWN_NAME, None, partial(open_log, path)))
     rows = placed.rows[placed.is_sound]
     if not len(rows):
+        return None
+    sizes = placed.rows["end"] - placed.rows["start"]
+    fits = (placed.rows["first"] >= name.start) & (placed.rows["last"] < name.stop)
+    if 2 * sizes[fits].sum() > sizes.sum():
         return None
     return _Range(int(rows["first"][0]), int(rows["last"][-1]), int(rows["batches"].sum()))
 
@@ -125,7 +142,8 @@ def _odd_range(
 ) -> _Range | None:
     """Return the offsets of a log that does not lie within its name; else None.
 
-    `following` is the name of the next log.
+    `following` is the name of the next log. A block at the begin of a log with later offsets may be
+    another topic's: what most bytes say counts then.
     """
     try:
         file = open_log(log.path)
@@ -135,6 +153,8 @@ def _odd_range(
         first = batch_at(file, 0, file.size())
         if first is not None and log.base_offset <= first.first < following:
             return None
-    found = _range_of(log.path, open_log)
+    is_later = first is not None and first.first >= following
+    name = range(log.base_offset, following) if is_later else range(0)
+    found = _range_of(log.path, open_log, name)
     is_odd = found is not None and not log.base_offset <= found.first < following
     return found if is_odd else None

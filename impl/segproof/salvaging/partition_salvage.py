@@ -222,8 +222,10 @@ class _Salvage:
         is_beside_moved = self._was_moved or kept.is_moved
         self._note_hole(log.path, border, kept.first_offset, is_beside_moved=is_beside_moved)
         self._was_moved = kept.is_moved
+        is_begin_lost = self._ledger.pending and self._ledger.next_offset < kept.first_offset
         self._ledger.keep(kept.first_offset, kept.last_offset, log.named, is_moved=kept.is_moved)
-        self._new.keep(old, kept, log.base_offset)
+        # A name below its first batch would say that no byte is lost between.
+        self._new.keep(old, kept, kept.first_offset if is_begin_lost else log.base_offset)
 
     def _pass_over(
         self, placed: PlacedPartition, number: int, file: ReadOnlyFile, start: int, end: int

@@ -38,6 +38,8 @@ LEGEND = (
     ("10-19!", "no broker loads a log with it"),
     ("10-19*", "its size or magic is wrong, and its checksum proves which is right"),
     ("10-19i", "an entry of the offset index states the same"),
+    ("10-19x", "an entry states an offset for it that is missing before it"),
+    ("10-19v1", "its magic is 1; without a number it is 2"),
     ("10-19e3", "its leader epoch is 3"),
     ("10-19p8:0", "producer 8 wrote it, with sequences from 0"),
     ("10-19m7", "its content has the number 7; without a number it is unlike all others"),
@@ -45,7 +47,7 @@ LEGEND = (
 )
 """What a word on a line means."""
 _WORD = re.compile(r"(?P<first>-?\d+)-(?P<last>-?\d+)(?P<marks>.*)")
-_MARK = re.compile(r"[!*?i]|[emtb]-?\d+|p\d+:\d+")
+_MARK = re.compile(r"[!*?ix]|[emtbv]-?\d+|p\d+:\d+")
 
 
 def row_of(first: int, last: int, mark: int, size: int = BYTES) -> Rows:
@@ -105,6 +107,10 @@ def _row_of_word(word: str, number: int) -> Rows:
                 row["reach"] = Reach.SEARCH
             case "i":
                 row["is_indexed"] = True
+            case "x":
+                row["is_misindexed"] = True
+            case "v":
+                row["magic"] = int(mark[1:])
             case "e":
                 row["epoch"] = int(mark[1:])
             case "p":

@@ -260,3 +260,35 @@ def test_a_copy_of_a_log_under_another_name_costs_nothing(name: int, tmp_path: P
     assert (told.verdict, told.first_offset, told.end_offset) == (Verdict.SOUND, 0, 746)
     assert told.missing_offsets == 0
     assert not [one for one in found if one.is_defect]
+
+
+def batches_of(first: int, end: int) -> bytes:
+    """Return batches of one record each, with the offsets from `first` up to `end`."""
+    return b"".join(
+        write_batch([Record(n, 9, b"k", b"v" * 20)], base_offset=n) for n in range(first, end)
+    )
+
+
+@pytest.mark.checks("DISK-69")
+@pytest.mark.parametrize(
+    ("others", "own"),
+    [
+        (range(25, 35), range(40)),  # below the name 40, which the end of the log before confirms
+        (range(90, 95), range(50, 60)),  # after the next name, and most batches are within
+    ],
+)
+def test_another_topics_block_at_the_begin_gives_a_log_no_name(
+    others: range, own: range, tmp_path: Path
+) -> None:
+    """It was named by that block, and the log before it then ended too late: it was set aside."""
+    folder = tmp_path / "t-0"
+    write_segment(folder, batches_of(0, 40))
+    block = batches_of(others.start, others.stop)
+    write_segment(folder, block + bytes(70) + batches_of(50, 80), 40)
+    write_segment(folder, batches_of(80, 90), 80)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.renamed_logs, saved.set_aside_batches) == (0, len(others))
+    data = b"".join(one.read_bytes() for one in sorted((tmp_path / "out" / "t-0").glob("*.log")))
+    kept = read_batch_headers(data).table["base_offset"].tolist()
+    assert kept == [*range(40), *range(50, 90)]
+    assert {*own} <= {*kept}

@@ -15,12 +15,14 @@ _OF_THE_LAST = ("end", "last")
 def runs_begin(rows: Rows, log: LogFacts) -> Bools:
     """Return which rows of one log can't be joined with the row before them.
 
-    Rows are joined if they touch, offsets rise, every batch is loadable and as it was written,
-    epoch, magic and reach are equal, and the log's name agrees or disagrees with both.
+    Rows are joined if they touch, offsets rise, every batch is loadable and as it was written, no
+    index contradicts, epoch, magic and reach are equal, and the log's name agrees or disagrees
+    with both.
     """
     begins = np.ones(len(rows), np.bool_)
     before, after = rows[:-1], rows[1:]
     is_plain = (rows["is_loadable"]) & ~rows["is_mended"] & (rows["first"] >= 0)
+    is_plain &= ~rows["is_misindexed"]
     is_plain &= rows["first"] <= rows["last"]
     side = (rows["first"] >= log.base_offset).astype(np.int8) + (rows["last"] >= log.limit)
     side[rows["last"] < log.base_offset] -= 1  # apart from a batch with the base offset inside

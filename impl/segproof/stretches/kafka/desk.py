@@ -180,6 +180,8 @@ class Desk:
 
     def set_aside(self, rows: Int64s | list[int]) -> None:
         """Set rows aside that were kept so far."""
+        if not len(rows):
+            return
         is_left = ~np.isin(self.kept, rows)
         self.kept, self.kept_firsts = self.kept[is_left], self.kept_firsts[is_left]
         self.decide(rows, Fate.ASIDE)
@@ -319,7 +321,7 @@ class Desk:
         epochs = self.rows["epoch"][self.kept]
         is_apart = ~self.touch(self.kept[:-1], self.kept[1:])
         borders = (np.flatnonzero(is_apart | (epochs[1:] != epochs[:-1])) + 1).tolist()
-        ends = [True, *is_apart.tolist(), True]
+        ends = [False, *is_apart.tolist(), False]
         return [
             Group(self.kept[start:end].tolist(), ends[start] or ends[end])
             for start, end in pairwise([0, *borders, len(self.kept)])

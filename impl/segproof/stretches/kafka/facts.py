@@ -55,6 +55,7 @@ ROW = np.dtype(
         ("is_loadable", np.bool_),
         ("is_movable", np.bool_),
         ("is_indexed", np.bool_),
+        ("is_misindexed", np.bool_),
         ("is_mended", np.bool_),
         ("is_append_time", np.bool_),
         ("is_transactional", np.bool_),
@@ -80,6 +81,8 @@ ROW = np.dtype(
 `is_movable`: whether another base offset would be right for all of its offsets: not so for a
     compressed message of magic 0 or 1, whose offsets are inside.
 `is_indexed`: whether an entry of the offset index contains its position and one of its offsets.
+`is_misindexed`: whether an entry of the offset index states an offset for its position that comes
+    after the batch before it, and before its own ones.
 `is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 `is_transactional`: whether a batch of it is of a transaction, or ends one.

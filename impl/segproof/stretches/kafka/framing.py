@@ -32,6 +32,7 @@ from segproof.stretches.kafka.facts import (
     Bools,
     Entries,
     Facts,
+    Int64s,
     LogFacts,
     NeedsBatches,
     Part,
@@ -67,6 +68,9 @@ WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
 """Checksums in searches are made of WORK_BYTES, and of so many bytes more for each byte of the log.
 Random bytes need less than one; a value full of headers, made to cost time, needs the square of its
 length."""
+
+
+NO_OFFSETS: Int64s = np.empty(0, np.int64)
 
 
 def _no_entries() -> Entries:
@@ -183,6 +187,23 @@ class _Noted:
         self.offsets, self.positions = entries.offsets[order], entries.positions[order]
         self.right = self.wrong = 0
         """Numbers of entries that lead to a batch with their offset, and to other bytes of one."""
+        self._last = -1
+        """The last offset of the last batch so far."""
+
+    def before(self, table: BatchTable) -> Int64s:
+        """Return the positions of batches that come later than their entry states.
+
+        That is an offset after the batch before it. The batches come in their order.
+        """
+        firsts, starts = first_offsets(table), table["position"]
+        lasts = np.append(self._last, table["last_offset"][:-1])
+        self._last = int(table["last_offset"][-1])
+        at = np.searchsorted(self.positions, starts)
+        has_one = np.append(self.positions, -1)[at] == starts
+        stated = np.append(self.offsets, -1)[at]
+        is_later = has_one & (lasts < stated) & (stated < firsts)
+        later: Int64s = starts[is_later].astype(np.int64)
+        return later
 
     def note(self, table: BatchTable, rows: Rows) -> None:
         """Set `is_indexed` of the rows that were made of batches in their order."""
@@ -245,6 +266,7 @@ class _Framing:
             if at < self._size:
                 at, reach = self._go_on_after(at)
         rows = self._with_mended(self._with_end(self._found.rows()))
+        rows["is_misindexed"] &= self._noted.right >= self._noted.wrong
         self._note_zeros(rows)
         torn_from, torn_offset = self._torn(rows)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
@@ -265,11 +287,13 @@ class _Framing:
 
         `data` is the one batch of the table, if its bytes in the log are not those.
         """
-        plain = None
+        plain, later = None, self._noted.before(table) if data is None else NO_OFFSETS
         # Where a search led, reach changes at the first batch that an entry leads to.
-        if reach is not Reach.SEARCH or not len(self._noted.positions):
+        is_led = reach is not Reach.SEARCH or not len(self._noted.positions)
+        if is_led and not len(later):
             plain = plain_rows_of(table, reach, self._log, EDGE_BATCHES)
         rows = _rows_at(self._file, table, reach, data) if plain is None else plain
+        rows["is_misindexed"] = np.isin(rows["start"], later)
         if data is None:
             self._noted.note(table, rows)
         return rows

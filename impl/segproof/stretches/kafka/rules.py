@@ -15,7 +15,7 @@ import numpy as np
 
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import Desk, Fate, Group
-from segproof.stretches.kafka.facts import Int64s, Part, Reach
+from segproof.stretches.kafka.facts import NO_ROWS, Bools, Int64s, Part, Reach
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.strangers import contradicts
@@ -28,6 +28,8 @@ FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found. A log has less than
 2^31 bytes, and a batch weighs 5 at most: all that a search found weighs less than one such batch.
 """
+KIND = ["epoch", "magic"]
+"""What all batches of a leader share."""
 WEIGHT = 3
 """Weight of a batch; each neighbour that leaves no offset out between adds 1. So two batches that
 go on never outweigh two that do not, and one more."""
@@ -120,7 +122,8 @@ def _due(desk: Desk) -> Int64s:
 
 def _falling(desk: Desk) -> None:
     rows = desk.rows
-    is_falling = ((desk.spans < 0) | (rows["first"] < 0)) & (desk.fates == Fate.UNDECIDED)
+    is_falling = (desk.spans < 0) | (rows["first"] < 0) | rows["is_misindexed"]
+    is_falling &= desk.fates == Fate.UNDECIDED
     is_falling[list(desk.suspects)] = False
     desk.decide(np.flatnonzero(is_falling), Fate.ASIDE)
 
@@ -154,7 +157,6 @@ def _rising(desk: Desk) -> None:
 def _chain(desk: Desk) -> Int64s:
     """Return the rows of the heaviest chain of rising offsets, of those that are not decided."""
     rows = desk.rows
-    bases = np.array([log.base_offset for log in desk.logs], np.int64)
     limits = np.array([log.limit for log in desk.logs], np.int64)
     is_able = (desk.fates == Fate.UNDECIDED) & (rows["last"] < limits[rows["log"]])
     is_able &= (desk.spans >= 0) & (rows["first"] >= 0)
@@ -167,8 +169,7 @@ def _chain(desk: Desk) -> Int64s:
     reached = np.append(-1, np.maximum.accumulate(lasts)[:-1])
     following = np.append(np.minimum.accumulate(firsts[::-1])[-2::-1], INT64_MAX)
     is_free = (reached < firsts) & (lasts < following)
-    is_named = firsts >= bases[own["log"]]
-    is_firm = (own["reach"] > Reach.SEARCH) & is_named | own["is_indexed"]
+    is_firm = _is_firm(desk)[able]
     is_dense = lasts[:-1] + 1 == firsts[1:]
     joints = 2 * (own["batches"] - 1 - own["leaps"])
     weights = WEIGHT * own["batches"] + joints + np.append(False, is_dense)
@@ -214,20 +215,70 @@ def _is_elsewhere(desk: Desk, row: int) -> bool:
 
 
 def _foreign(desk: Desk) -> None:
-    """Set blocks aside beside damage that contradict what is kept around them."""
-    groups, strange = desk.groups() if len(desk.kept) else [], list[int]()
-    sizes = [sum(map(desk.bytes_of, group.rows)) for group in groups]
+    """Set blocks aside beside damage that contradict what is kept around them.
+
+    What was set aside contradicts nothing any more, so the blocks around it are compared again.
+    """
+    groups = desk.groups() if len(desk.kept) else []
+    desk.set_aside(_below_names(desk, groups))
+    while strange := _strange(desk, desk.groups() if len(desk.kept) else []):
+        desk.set_aside(strange)
+        if desk.asked:
+            break
+
+
+def _strange(desk: Desk, groups: list[Group]) -> list[int]:
+    """Return the rows of the groups that contradict those around them, and weigh less.
+
+    Two neighbours that contradict each other tell of nothing between them. Their bytes count
+    together if they are of one epoch and one magic. One neighbour is enough at an end of the
+    partition, where no group between two is strange, and no other group is of the same epoch.
+    """
+    is_firm = _is_firm(desk)
+    weights = [
+        sum(desk.bytes_of(row) * (FIRM if is_firm[row] else 1) for row in group.rows)
+        for group in groups
+    ]
+    strange = list[int]()
     for number in range(1, len(groups) - 1):
-        is_small = sizes[number] < min(sizes[number - 1], sizes[number + 1])
-        if not (groups[number].is_at_damage and is_small):
+        if not groups[number].is_at_damage:
             continue
         before, own, after = (group.rows for group in groups[number - 1 : number + 2])
-        edges = desk.edge(before, is_end=True), desk.edge(own, is_end=False)
-        if contradicts(*edges, desk.edge(own, is_end=True), desk.edge(after, is_end=False)):
-            strange += own
-    strange += _below_names(desk, groups)
-    if strange:
-        desk.set_aside(sorted({*strange}))
+        earlier, later = desk.edge(before, is_end=True), desk.edge(after, is_end=False)
+        ends = desk.edge(own, is_end=False), desk.edge(own, is_end=True)
+        if contradicts(earlier, *ends, later) and not contradicts(earlier, later, later, NO_ROWS):
+            around = weights[number - 1], weights[number + 1]
+            is_one = earlier[KIND][-1] == later[KIND][0]
+            if weights[number] < (sum(around) if is_one else min(around)):
+                strange += own
+    if strange or len(groups) < 2:
+        return strange
+    kinds = [desk.rows[KIND][group.rows[0]] for group in groups]
+    for end, beside, is_end in (0, 1, False), (-1, -2, True):
+        rows = groups[end].rows
+        is_light = weights[end] < weights[beside] and kinds.count(kinds[end]) == 1
+        if not (groups[end].is_at_damage and is_light):
+            continue
+        other = desk.edge(groups[beside].rows, is_end=is_end)
+        ends = desk.edge(rows, is_end=False), desk.edge(rows, is_end=True)
+        sides = (other, *ends, NO_ROWS) if is_end else (NO_ROWS, *ends, other)
+        if contradicts(*sides):
+            strange += rows
+    return strange
+
+
+def _is_firm(desk: Desk) -> Bools:
+    """Return which batches lie where sizes or an index lead, above the name of their log.
+
+    A name above all that lies in the log tells nothing.
+    """
+    rows = desk.rows
+    bases = np.array([log.base_offset for log in desk.logs], np.int64)
+    is_named = rows["first"] >= bases[rows["log"]]
+    has_named = np.bincount(rows["log"], is_named, len(desk.logs)) > 0
+    is_named |= ~has_named[rows["log"]]
+    firm: Bools = (rows["reach"] > Reach.SEARCH) & is_named | rows["is_indexed"]
+    return firm
 
 
 def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
@@ -341,8 +392,10 @@ RULES = (
          _unloadable),
     Rule("PLACE-2", "falling",
          "A batch that ends before it begins, or before offset 0, is set aside: it fits nowhere by"
-         " its own offsets.",
-         "One that touches both neighbours, and has exactly the offsets that they lack.", _falling),
+         " its own offsets. So is one to which an index entry leads whose offset is missing before"
+         " it.",
+         "One that touches both neighbours, and has exactly the offsets that they lack. An index in"
+         " which more entries are wrong than right.", _falling),
     Rule("PLACE-3", "rising",
          "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
          " Batches that sizes lead to come before all that a search found.",
@@ -358,10 +411,12 @@ RULES = (
     Rule("PLACE-5", "foreign",
          "A block beside damage is set aside if it contradicts what is kept around it: its"
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
-         " magic, a broker's timestamp is a day off, or its log's name is above it. What it"
-         " contradicts has more bytes.",
-         "A new leader or producer; a lone batch whose epoch is one bit off, since no checksum"
-         " covers an epoch; any timestamp of a client; a sequence that begins with 0 again.",
+         " magic, the magic falls, a broker's timestamp is a day off, or its log's name is above"
+         " it. What it contradicts has more bytes to which sizes lead, or else more bytes. At an"
+         " end of the partition one neighbour is enough.",
+         "A block between two that contradict each other; a new leader or producer; a lone batch"
+         " whose epoch is one bit off, since no checksum covers an epoch; any timestamp of a"
+         " client; a sequence that begins with 0 again.",
          _foreign),
     Rule("PLACE-6", "copy",
          "The same content with the same offsets is kept once, and set aside once more.",

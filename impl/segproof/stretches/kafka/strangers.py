@@ -30,13 +30,16 @@ def contradicts(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 
 
 def _magic_differs(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
-    """Return whether both sides have one magic, and the block has another.
+    """Return whether the magic falls, or both sides have one magic, and the block has another.
 
     Between two magics a broker was upgraded, and any of them is right.
     """
+    ends = [one["magic"].tolist() for one in (earlier[-1:], head[:1], tail[-1:], later[:1])]
+    magics = [magic for one in ends for magic in one]
     around = {*earlier["magic"].tolist(), *later["magic"].tolist()}
-    both = len(earlier) > 0 and len(later) > 0
-    return both and len(around) == 1 and {*head["magic"], *tail["magic"]} != around
+    is_between = len(earlier) > 0 and len(later) > 0 and len(around) == 1
+    is_other = is_between and {*head["magic"].tolist(), *tail["magic"].tolist()} != around
+    return is_other or magics != sorted(magics)
 
 
 def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
@@ -61,15 +64,17 @@ def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 
 
 def _time_is_far(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
-    """Return whether brokers wrote all timestamps, and the block's are far before or after.
+    """Return whether brokers wrote the timestamps, and those of a later batch are far before.
 
     A client's clock (CreateTime) may be wrong by any time, so its timestamps contradict nothing.
     """
-    ends = (earlier[-1:], head[:1], tail[-1:], later[:1])
-    if not all(len(one) and one["is_append_time"][0] for one in ends):
-        return False
-    before, first, last, after = (int(one["max_time"][0]) for one in ends)
-    return first < before - CLOCKS_MS or last > after + CLOCKS_MS
+    for before, after in ((earlier[-1:], head[:1]), (tail[-1:], later[:1])):
+        are_both = len(before) > 0 and len(after) > 0
+        if not (are_both and before["is_append_time"][0] and after["is_append_time"][0]):
+            continue
+        if after["max_time"][0] < before["max_time"][0] - CLOCKS_MS:
+            return True
+    return False
 
 
 def sequences_agree(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool | None:
