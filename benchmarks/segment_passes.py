@@ -10,7 +10,7 @@ from benchmarks.modes import Pass, Prepared, mode
 
 if TYPE_CHECKING:
     from segproof.kafka.log_config import LogConfig
-    from segproof.kafka.log_segment import LogSegment
+    from segproof.kafka.segments.log_segment import LogSegment
 
 
 def config() -> "LogConfig":
@@ -25,7 +25,7 @@ def config() -> "LogConfig":
 
 def open_segment(directory: str, already_exists: bool = True) -> "LogSegment":
     """Open the segment 0 of a directory as KafkaBench.java does."""
-    from segproof.kafka.log_segment import LogSegment
+    from segproof.kafka.segments.log_segment import LogSegment
 
     return LogSegment.open(directory, 0, config(), already_exists, create=True)
 
@@ -70,7 +70,7 @@ def rebuild(directory: str) -> Pass:
 @mode
 def open_log(directory: str) -> Prepared:
     """Open a log that was closed cleanly; only that is timed. Its segments, and its end."""
-    from segproof.kafka.partition_log import PartitionLog
+    from segproof.kafka.broker.partition_log import PartitionLog
 
     def prepare() -> Pass:
         options = config()

@@ -144,7 +144,7 @@ GROUPS = {
             "segproof.kafka.LogAppendInfo",
             "segproof.kafka.LogSegments",
             "segproof.kafka.LogManager",
-            "segproof.kafka.log_manager.TopicPartition",
+            "segproof.kafka.TopicPartition",
         ),
     ),
     "kafka-producers": Group(

@@ -24,12 +24,12 @@ def modules(names: str) -> frozenset[str]:
     return frozenset(import_module(f"segproof.kafka.{name}").__name__ for name in names.split())
 
 
-BOTH = "read_bounds log_segment segment_files record_file"
+BOTH = "broker.read_bounds segments.log_segment segments.segment_files record_file"
 READING = modules(
-    f"{BOTH} partition_log log_view offset_by_time log_segments log_search"
-    " offset_index time_index transaction_index"
+    f"{BOTH} broker.partition_log broker.log_view broker.offset_by_time broker.log_segments"
+    " segments.log_search offset_index time_index transaction_index"
 )
-WRITING = modules(f"{BOTH} partition_log local_log log_append")
+WRITING = modules(f"{BOTH} broker.partition_log broker.local_log broker.log_append")
 """Without the indexes: an index that is being opened lets a reader wait."""
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 DATA = [batch(6, timestamp_ms=START_MS + 10 * number) for number in range(9)]

@@ -4,8 +4,8 @@
 from typing import Any
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.segments.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof_harness.canaries.register import canary
 
 

@@ -3,13 +3,13 @@
 
 from typing import Any, Self
 
+from segproof.kafka.broker.local_log import LocalLog
+from segproof.kafka.broker.log_append import LogAppend
+from segproof.kafka.broker.log_directory import LogDirectory
+from segproof.kafka.broker.log_loader import LoadedLog, LogLoader
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.checkpoint_file import EpochEntry
-from segproof.kafka.local_log import LocalLog
-from segproof.kafka.log_append import LogAppend
-from segproof.kafka.log_directory import LogDirectory
-from segproof.kafka.log_loader import LoadedLog, LogLoader
 from segproof.kafka.log_validator import LogAppendInfo
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.segment_names import (
     CLEANED_SUFFIX,

@@ -218,8 +218,8 @@ class Structure:
 
     def impl_class(self) -> Any:
         """Return the implementation's class."""
-        name = self.model.rpartition(".")[2]
-        return load(self.impl or f"segproof.{self.system}.{name}")
+        name = self.model.rpartition(":")[2]
+        return load(self.impl or f"segproof.{self.system}:{name}")
 
     def __hash__(self) -> int:
         return hash(self.structure_id)

@@ -13,17 +13,16 @@ from segproof.kafka.batch_writing import (
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof.kafka.broker.log_manager import LogManager, TopicPartition
+from segproof.kafka.broker.log_segments import LogSegments
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.checkpoint_file import EpochEntry, OffsetCheckpointFile
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_manager import LogManager
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
-from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.log_validator import LogAppendInfo
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadata, PartitionMetadataFile
 from segproof.kafka.producer_append_info import CompletedTxn, ProducerAppendInfo, TxnMetadata
 from segproof.kafka.producer_snapshot import (
@@ -42,6 +41,7 @@ from segproof.kafka.record import (
 )
 from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.segments.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
 from segproof.kafka.write_format import WriteFormat
@@ -79,6 +79,7 @@ __all__ = [
     "TimeIndex",
     "TimestampAndOffset",
     "TimestampOffset",
+    "TopicPartition",
     "TransactionIndex",
     "TxnIndexSearchResult",
     "TxnMetadata",

@@ -25,7 +25,7 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import segment_file_name
-from segproof.kafka.segment_recovery import SegmentRecovery
+from segproof.kafka.segments.segment_recovery import SegmentRecovery
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.equal_files import is_as_long, is_same, starts_with

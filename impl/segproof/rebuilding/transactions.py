@@ -19,7 +19,7 @@ from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.segment_recovery import append_aborted_txn
+from segproof.kafka.segments.segment_recovery import append_aborted_txn
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof.rebuilding.old_indexes import old_aborted_txns

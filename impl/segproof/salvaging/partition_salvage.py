@@ -22,8 +22,8 @@ from segproof.inventory.named_ends import told_end
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.reading.file_names import EPOCHS
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.gap_ledger import GapLedger

@@ -23,8 +23,8 @@ import numpy as np
 
 from segproof.checksums import crc32c
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.layouts.kafka import OFFSET_ENTRY
 
 __all__ = ["CORRUPTIONS", "Corruption", "write_dump"]

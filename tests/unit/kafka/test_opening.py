@@ -18,16 +18,16 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.kafka.batch_writing import write_batch
+from segproof.kafka.broker.log_manager import LogManager
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_manager import LogManager
-from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.offset_index import OffsetIndex
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.record import Record
 from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 

@@ -17,8 +17,8 @@ from segproof.compression import decompress
 from segproof.errors import InvalidArgumentError, InvalidRecordError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_batch
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof_harness.cli.common import release
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.language.files import Files

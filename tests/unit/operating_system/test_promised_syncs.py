@@ -26,9 +26,9 @@ from segproof.kafka import (
 )
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.producer_snapshot import ProducerStateEntry, write_snapshot_file
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.index_file import IndexFile

@@ -17,8 +17,8 @@ from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify

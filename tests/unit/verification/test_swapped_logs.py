@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.record_batch import read_batch
 from segproof.reading.partition_reader import PartitionReader
 from segproof.rebuilding.directory_rebuild import rebuild_all

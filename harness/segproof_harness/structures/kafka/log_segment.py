@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log segment, described for the harness.
 
-Mirrors: segproof_model/kafka/format/log_segment.py, segproof/kafka/log_segment.py.
+Mirrors: segproof_model/kafka/format/log_segment.py, segproof/kafka/segments/log_segment.py.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a partition, described for the harness.
 
-Mirrors: segproof_model/kafka/broker/partition_log.py, segproof/kafka/partition_log.py.
+Mirrors: segproof_model/kafka/broker/partition_log.py, segproof/kafka/broker/partition_log.py.
 """
 
 from collections.abc import Iterable, Mapping

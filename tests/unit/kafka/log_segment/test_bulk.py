@@ -22,10 +22,10 @@ from segproof.kafka import (
     write_batch,
     write_empty_batch,
 )
-from segproof.kafka import bulk_search as bulk
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import scan_memory
+from segproof.kafka.segments import bulk_search as bulk
 from segproof_tests import memory_segments
 from segproof_tests.memory_segments import images
 

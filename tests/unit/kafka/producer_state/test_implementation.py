@@ -28,11 +28,11 @@ from segproof.kafka import (
 )
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.outcomes import normalise

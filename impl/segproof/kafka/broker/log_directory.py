@@ -13,7 +13,6 @@ from segproof.closing import attempt_all, undone_if_it_fails
 from segproof.errors import ReadOnlyError
 from segproof.files import Files
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.segment_names import (
     DELETED_SUFFIX,
@@ -21,6 +20,7 @@ from segproof.kafka.segment_names import (
     SNAPSHOT_SUFFIX,
     segment_file_name,
 )
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kafka.write_format import WriteFormat
 
 

@@ -25,15 +25,15 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
 )
 from segproof.integers import INT64_MAX, in_range
-from segproof.kafka.crash_remains import CrashRemains
+from segproof.kafka.broker.crash_remains import CrashRemains
+from segproof.kafka.broker.log_directory import LogDirectory
+from segproof.kafka.broker.log_segments import LogSegments
+from segproof.kafka.broker.producer_rebuild import rebuild_producer_state
+from segproof.kafka.broker.segment_replacing import split_segment
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.kafka.log_directory import LogDirectory
-from segproof.kafka.log_segment import LogSegment
-from segproof.kafka.log_segments import LogSegments
-from segproof.kafka.producer_rebuild import rebuild_producer_state
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.segment_names import SWAP_SUFFIX, segment_file_name
-from segproof.kafka.segment_replacing import split_segment
+from segproof.kafka.segments.log_segment import LogSegment
 
 Answer = TypeVar("Answer")
 

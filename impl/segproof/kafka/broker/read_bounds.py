@@ -8,10 +8,10 @@ Laws: LOG-6, LOG-7, PROD-10.
 from typing import TypedDict, Unpack
 
 from segproof.errors import IndexClosedError
+from segproof.kafka.broker.log_segments import LogSegments
+from segproof.kafka.broker.log_view import LogView
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segments import LogSegments
-from segproof.kafka.log_view import LogView
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kernels.epochs import kept_from_end
 

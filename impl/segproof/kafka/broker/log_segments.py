@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from segproof.closing import attempt_all
 from segproof.errors import IndexStateError, InvalidArgumentError
-from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kernels.log_rules import floor_place
 
 

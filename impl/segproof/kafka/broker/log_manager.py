@@ -33,9 +33,9 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.integers import INT32_MAX, now_ms
+from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 

@@ -6,7 +6,7 @@ Laws: PROD-14.
 """
 
 from segproof.integers import INT32_MAX
-from segproof.kafka.log_segments import LogSegments
+from segproof.kafka.broker.log_segments import LogSegments
 from segproof.kafka.producer_append_info import CompletedTxn, ProducerAppendInfo
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import RecordFile

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from segproof.errors import NumberFormatError
 from segproof.integers import INT64_MAX, INT64_MIN
-from segproof.kafka.log_directory import LogDirectory
+from segproof.kafka.broker.log_directory import LogDirectory
 from segproof.kafka.segment_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

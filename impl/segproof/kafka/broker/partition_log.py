@@ -17,27 +17,27 @@ from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import as_int64, in_range, now_ms
-from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.kafka.local_log import LocalLog
-from segproof.kafka.log_append import LogAppend
-from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_directory import LogDirectory
-from segproof.kafka.log_loader import LoadedLog, LogLoader
-from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_retention import RULES
-from segproof.kafka.log_segment import FetchDataInfo, LogSegment
-from segproof.kafka.log_segments import LogSegments
-from segproof.kafka.log_validator import LogAppendInfo
-from segproof.kafka.log_view import (
+from segproof.kafka.broker.local_log import LocalLog
+from segproof.kafka.broker.log_append import LogAppend
+from segproof.kafka.broker.log_directory import LogDirectory
+from segproof.kafka.broker.log_loader import LoadedLog, LogLoader
+from segproof.kafka.broker.log_retention import RULES
+from segproof.kafka.broker.log_segments import LogSegments
+from segproof.kafka.broker.log_view import (
     collect_aborted_transactions,
     read_consistently,
     read_view,
     stable_offset_of,
 )
-from segproof.kafka.offset_by_time import fetch_offset_by_timestamp
+from segproof.kafka.broker.offset_by_time import fetch_offset_by_timestamp
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_validator import LogAppendInfo
 from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION, AppendOrigin
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import TimestampAndOffset
+from segproof.kafka.segments.log_segment import FetchDataInfo, LogSegment
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 

@@ -15,16 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from segproof.closing import told_state
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.integers import INT32_MAX, INT64_MAX, as_int64, make_tuple
-from segproof.kafka import bulk_search, index_entries
+from segproof.kafka import index_entries
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_search import checked_start, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.kafka.producer_append_info import CompletedTxn
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
-from segproof.kafka.segment_files import SegmentFiles
-from segproof.kafka.segment_recovery import SegmentRecovery, append_aborted_txn
+from segproof.kafka.segments import bulk_search
+from segproof.kafka.segments.log_search import checked_start, find_batch_in, find_record_in
+from segproof.kafka.segments.segment_files import SegmentFiles
+from segproof.kafka.segments.segment_recovery import SegmentRecovery, append_aborted_txn
 from segproof.kafka.time_index import TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof.kernels.segment_rules import fits_segment, read_size, roll_is_due, time_waited

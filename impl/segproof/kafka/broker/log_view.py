@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
+from segproof.kafka.broker.log_segments import LogSegments
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segment import FetchDataInfo, LogSegment
-from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.offset_index import OffsetPosition
+from segproof.kafka.segments.log_segment import FetchDataInfo, LogSegment
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kernels.log_rules import max_position_of, stable_bound
 

@@ -6,7 +6,7 @@ Laws: LOG-15, LOG-16.
 Not covered: remote storage.
 """
 
-from segproof.kafka.log_view import LogView
+from segproof.kafka.broker.log_view import LogView
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import TimestampAndOffset
 

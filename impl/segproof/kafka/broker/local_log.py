@@ -11,16 +11,16 @@ from typing import Unpack
 
 from segproof.errors import SegproofError
 from segproof.integers import in_range
-from segproof.kafka.log_directory import LogDirectory
-from segproof.kafka.log_loader import LoadedLog
+from segproof.kafka.broker.log_directory import LogDirectory
+from segproof.kafka.broker.log_loader import LoadedLog
+from segproof.kafka.broker.log_segments import LogSegments
+from segproof.kafka.broker.log_view import LogView
+from segproof.kafka.broker.producer_rebuild import rebuild_producer_state
+from segproof.kafka.broker.read_bounds import ReadBounds, ViewChanges
+from segproof.kafka.broker.segment_replacing import replace_empty_segment, split_segment
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segment import LogSegment
-from segproof.kafka.log_segments import LogSegments
-from segproof.kafka.log_view import LogView
-from segproof.kafka.producer_rebuild import rebuild_producer_state
-from segproof.kafka.read_bounds import ReadBounds, ViewChanges
 from segproof.kafka.segment_names import DELETED_SUFFIX
-from segproof.kafka.segment_replacing import replace_empty_segment, split_segment
+from segproof.kafka.segments.log_segment import LogSegment
 
 
 class LocalLog:

@@ -9,10 +9,10 @@ Laws: LOG-19, LOG-20, LOAD-1.
 
 from segproof.closing import attempt_all, undone_if_it_fails
 from segproof.errors import IndexStateError, InvalidArgumentError
-from segproof.kafka.log_directory import LogDirectory
-from segproof.kafka.log_segment import LogSegment
-from segproof.kafka.log_segments import LogSegments
+from segproof.kafka.broker.log_directory import LogDirectory
+from segproof.kafka.broker.log_segments import LogSegments
 from segproof.kafka.segment_names import CLEANED_SUFFIX, SWAP_SUFFIX
+from segproof.kafka.segments.log_segment import LogSegment
 
 
 def split_segment(

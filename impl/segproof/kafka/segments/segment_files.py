@@ -23,10 +23,10 @@ from segproof.files import REAL_FILES, Files, FileStatus
 from segproof.integers import in_range, now_ms
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_search import ReadAhead
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.segments.log_search import ReadAhead
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat

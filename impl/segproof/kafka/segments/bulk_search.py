@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import SegproofError
 from segproof.integers import int64_array
-from segproof.kafka.log_search import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segments.log_search import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.time_index import TimeIndex
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
 

@@ -8,9 +8,9 @@ Laws: LOG-17, LOG-18.
 from collections.abc import Callable
 
 from segproof.integers import INT64_MAX
+from segproof.kafka.broker.log_view import LogView
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_segment import LogSegment
-from segproof.kafka.log_view import LogView
+from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kernels.log_rules import breached_by_size, offsets_may_go
 
 Rule = Callable[[LogView, LogConfig, int], list[LogSegment]]

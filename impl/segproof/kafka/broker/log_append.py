@@ -15,9 +15,8 @@ from segproof.errors import (
     RecordBatchTooLargeError,
 )
 from segproof.integers import INT32_MAX, INT32_MIN, in_range
+from segproof.kafka.broker.local_log import LocalLog
 from segproof.kafka.index_entries import Plan, segment_overflow
-from segproof.kafka.local_log import LocalLog
-from segproof.kafka.log_segment import LogSegment, RollParams
 from segproof.kafka.log_validator import (
     LogAppendInfo,
     LogValidator,
@@ -34,7 +33,8 @@ from segproof.kafka.producer_append_info import (
 from segproof.kafka.producer_snapshot import BatchMetadata
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
-from segproof.kafka.segment_recovery import aborted_txn
+from segproof.kafka.segments.log_segment import LogSegment, RollParams
+from segproof.kafka.segments.segment_recovery import aborted_txn
 from segproof.kernels.log_rules import roll_base
 from segproof.kernels.segment_rules import fits_segment
 
