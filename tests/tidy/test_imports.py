@@ -22,6 +22,9 @@ PACKAGES = (
 DOOR = IMPL / "files.py"
 HEAVY = ("numba", "pyspark", "hypothesis", "pandas", "pyarrow", "crosshair", "pytest", "typer")
 
+LAYERS_MAX = 8
+"""More steps than these nobody follows who reads from import to import in one folder."""
+
 # The model has no input or output, no clock and no randomness.
 NOT_IN_THE_MODEL = frozenset(
     {"asyncio", "ctypes", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"}
@@ -112,6 +115,23 @@ def test_no_files_import_in_a_circle(tmp_path: Path) -> None:
     (package / "two.py").write_text("def late():\n    import round.one\n")
     seen = imports_by_module(files_by_module([package]))
     assert {"round.one", "round.two"} == set(circle_of(seen))
+
+
+def layers_of(imports: dict[str, set[str]]) -> dict[str, int]:
+    """Return how long the longest chain of imports is that stays in a module's own folder."""
+    found: dict[str, int] = {}
+    for module in TopologicalSorter(imports).static_order():
+        folder = module.rpartition(".")[0]
+        inside = (found[one] for one in imports[module] if one.rpartition(".")[0] == folder)
+        found[module] = 1 + max(inside, default=0)
+    return found
+
+
+def test_no_folder_has_too_many_layers() -> None:
+    """Each folder of the implementation can be read from its end in a few steps."""
+    found = layers_of(imports_by_module(files_by_module([IMPL])))
+    assert {} == {module: layers for module, layers in found.items() if layers > LAYERS_MAX}
+    assert {"a.b": 2, "a.c": 1, "d": 1} == layers_of({"a.b": {"a.c"}, "a.c": {"d"}, "d": set()})
 
 
 def clocks(path: Path) -> list[str]:
