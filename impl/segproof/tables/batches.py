@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from segproof.files import Files
 from segproof.kafka.record_file import RecordFile
 from segproof.reading.batch_rows import Named, batch_columns, batch_row, batch_to_show
+from segproof.stretches.kafka.single_batch import record_batch
 from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
@@ -63,21 +64,16 @@ def _columns(headers: Headers) -> dict[str, Make]:
 
 
 def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:
-    """Return the batch of rows, completed by the rows that are read one by one."""
+    """Return the batch of rows, completed by the rows that are read one by one, as `dump` does.
+
+    A compressed message above the limit of `dump` is not read: its base offset and count are null.
+    """
     columns = {name: made.column(name).to_pylist() for name in request.columns}
     wanted = [name for name in TABLES["batches"].own_names if request.wants(name)]
     for row in rows.tolist():
-        values = _row_at(log, int(headers.table["position"][row]), wanted)
-        for name, value in values.items():
+        batch = batch_to_show(record_batch(log.file, headers.table[row]))
+        for name, value in batch_row(batch, wanted).items():
             columns[name][row] = value
     schema = arrow_schema(request)
     arrays = [pa.array(columns[field.name], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _row_at(log: RecordFile, position: int, wanted: list[str]) -> dict[str, Any]:
-    """Return the wanted fields of one batch, as `dump` tells them.
-
-    A compressed message above the limit of `dump` is not read: its base offset and count are null.
-    """
-    return batch_row(batch_to_show(next(log.batches(position))), wanted)

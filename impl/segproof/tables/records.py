@@ -30,6 +30,7 @@ from segproof.reading.record_blocks import (
     header_places,
     record_blocks,
 )
+from segproof.stretches.kafka.single_batch import record_batch
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of, texts_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
@@ -108,7 +109,7 @@ def _may_pass(headers: Headers, request: Request) -> NDArray[np.bool_]:
 
 def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator[Any]:
     """Yield the records of one batch, as `dump` reads it, and the problem that ends them."""
-    batch = next(log.batches(int(headers.table["position"][0])))
+    batch = record_batch(log.file, headers.table[0])
     try:
         if batch.size_bytes > request.limit_bytes:
             raise TooLargeError(
