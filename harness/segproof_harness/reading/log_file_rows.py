@@ -333,16 +333,27 @@ def _small_enough(block: RecordBlock, limit: int | None) -> Iterator[RecordBlock
     if len(columns.data) <= room and int(columns.header_counts.max()) <= headers:
         yield block
         return
-    for row, offset in enumerate(columns.offsets.tolist()):
+    start, end = 0, len(columns)
+    lengths = np.maximum(columns.key_lengths, 0) + np.maximum(columns.value_lengths, 0)
+    for row in np.flatnonzero((lengths > room) | (columns.header_counts > 0)).tolist():
         size = columns.size_bytes(row, headers)
         if size is not None and size <= room:
-            one = columns.rows(slice(row, row + 1))
-            yield block._replace(counts=np.array([1]), columns=one)
             continue
+        if start < row:
+            yield _some_of(block, start, row)
         count = int(columns.header_counts[row])
         words = f"of {size} bytes" if size is not None else f"with {count} headers"
         most = f"at most {room} bytes and {headers} headers"
-        yield _not_shown(offset, words, most, int(block.table["position"][0]))
+        yield _not_shown(int(columns.offsets[row]), words, most, int(block.table["position"][0]))
+        start = row + 1
+    if start < end:
+        yield _some_of(block, start, end)
+
+
+def _some_of(block: RecordBlock, start: int, end: int) -> RecordBlock:
+    """Return neighbouring records of a block of one batch."""
+    columns = block.columns.rows(slice(start, end))
+    return block._replace(counts=np.array([end - start]), columns=columns)
 
 
 def _model_records(batch: Any, path: str, shown: Shown) -> Iterator[Row | TooLargeError]:
