@@ -71,9 +71,9 @@ LACKS_ASIDE = "DISK-41"
 """The law that a partition breaks which has lost what a folder set aside has."""
 JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'
 LOST_IF_STARTED = "DISK-42"
+"""The law that a log breaks which alone holds records, and which a start deletes."""
 ONLY_COPIES = "DISK-59"
 """The law of removed logs that may be the only copy of what damage took: they go together."""
-"""The law that a log breaks which alone holds records, and which a start deletes."""
 NO_LOG = (
     "no log is in this folder: look for its logs in the other log directories, in lost+found and on"
     " another replica"
