@@ -30,14 +30,14 @@ def salvage(path: str, out: str) -> Prepared:
 def damage_map(path: str) -> Pass:
     """Read what each log of a partition holds; the bytes of its sound batches."""
     from segproof.files import REAL_FILES
-    from segproof.reading.pieces import PieceKind
+    from segproof.stretches.spans import SpanKind
     from segproof_harness.reports.file_map import read_file_map
 
     logs = sorted(str(log) for log in Path(path).glob("*.log"))
 
     def one_pass() -> Callable[[], int]:
         maps = [read_file_map(log, None, REAL_FILES) for log in logs]
-        return lambda: sum(one.bytes_of[PieceKind.SOUND] for one in maps)
+        return lambda: sum(one.bytes_of[SpanKind.SOUND] for one in maps)
 
     return one_pass
 

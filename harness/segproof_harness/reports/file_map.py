@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a damaged file holds from its first to its last byte, in a few hundred columns.
 
-A log is read once more, in the pieces that `verify` and `salvage` see. Of any other file only the
-places are known at which a law is broken.
+A log is read once more, and each batch has the fate that `verify` tells: decided by this log alone.
+Of any other file only the places are known at which a law is broken.
 """
 
 import os
@@ -10,33 +10,33 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.integers import INT32_MAX
 from segproof.kafka.segment_names import named_base_offset, offset_of_name
-from segproof.reading.log_damage import LogDamage, summed_up
-from segproof.reading.log_pieces import LogPieces
+from segproof.reading.log_damage import LogDamage, damage_of, damage_of_log
+from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_in
-from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
+from segproof.stretches.spans import Span, SpanKind, in_runs
 
 COLUMNS = 240
 """So many columns a file has. The smallest damage takes one of them."""
-PIECES_MAX = 14
-"""So many pieces are listed one by one; all of them are drawn and counted."""
+SPANS_MAX = 14
+"""So many spans are listed one by one; all of them are drawn and counted."""
 WORST_FIRST = (
-    PieceKind.BROKEN,
-    PieceKind.UNLOADABLE,
-    PieceKind.RESTORABLE,
-    PieceKind.MISPLACED,
-    PieceKind.UNSEARCHED,
-    PieceKind.ZEROS,
-    PieceKind.SOUND,
+    SpanKind.BROKEN,
+    SpanKind.TORN,
+    SpanKind.MENDED,
+    SpanKind.RESTORED,
+    SpanKind.ASIDE,
+    SpanKind.MOVED,
+    SpanKind.UNSEARCHED,
+    SpanKind.ZEROS,
+    SpanKind.SOUND,
 )
 """Where several kinds share a column, the first of them is drawn."""
 
@@ -48,29 +48,29 @@ class FileMap:
     path: str
     size_bytes: int
     has_messages: bool = False
-    """Whether it is a file of RocketMQ's commit log: its pieces hold messages, not batches."""
+    """Whether it is a file of RocketMQ's commit log: its spans hold messages, not batches."""
     start: int = 0
     """The offset in the commit log of its first byte."""
     columns: list[int] = field(default_factory=list)
     """For each column the place in WORST_FIRST of what is drawn. Empty: the file is no log."""
-    pieces: list[Piece] = field(default_factory=list)
-    """The first PIECES_MAX, by position in the file."""
-    places: Counter[PieceKind] = field(default_factory=Counter)
-    """How many pieces there are of each kind."""
-    bytes_of: Counter[PieceKind] = field(default_factory=Counter)
+    spans: list[Span] = field(default_factory=list)
+    """The first SPANS_MAX, by position in the file."""
+    places: Counter[SpanKind] = field(default_factory=Counter)
+    """How many spans there are of each kind."""
+    bytes_of: Counter[SpanKind] = field(default_factory=Counter)
     kept_batches: int = 0
     """Sound batches, or messages, before the place where a recovery cuts the log."""
     damage: LogDamage | None = None
     """From that place on; None where no recovery cuts the log."""
 
-    def take(self, piece: Piece) -> None:
-        """Take the next piece."""
-        self.places[piece.kind] += 1
-        self.bytes_of[piece.kind] += piece.size_bytes
-        if len(self.pieces) < PIECES_MAX:
-            self.pieces.append(piece)
-        rank = WORST_FIRST.index(piece.kind)
-        first, last = self.column(piece.start), self.column(piece.end - 1)
+    def take(self, span: Span) -> None:
+        """Take the next span."""
+        self.places[span.kind] += 1
+        self.bytes_of[span.kind] += span.size_bytes
+        if len(self.spans) < SPANS_MAX:
+            self.spans.append(span)
+        rank = WORST_FIRST.index(span.kind)
+        first, last = self.column(span.start), self.column(span.end - 1)
         for number in range(first, last + 1):
             self.columns[number] = min(self.columns[number], rank)
 
@@ -78,7 +78,7 @@ class FileMap:
         """Return the column of a byte."""
         return max(0, min(COLUMNS - 1, position * COLUMNS // max(1, self.size_bytes)))
 
-    def runs(self) -> Iterator[tuple[PieceKind, int, int]]:
+    def runs(self) -> Iterator[tuple[SpanKind, int, int]]:
         """Yield the kind of the columns [first, behind) that are drawn as one."""
         first = 0
         for number in range(1, len(self.columns) + 1):
@@ -90,7 +90,8 @@ class FileMap:
 def read_file_map(path: str, cut: int | None, files: Files) -> FileMap:
     """Read what a file holds. A recovery cuts a log at the byte `cut`; None: it does not.
 
-    Memory: as `LogPieces` and `StorePieces`, for any number of pieces. Raises: OSError.
+    Memory: as `placement_of_log` and `StorePieces`. Raises: OSError, and CorruptRecordError if a
+    log is changed meanwhile.
     """
     status = files.status(path)
     told = FileMap(path, 0 if status is None else status.size_bytes)
@@ -99,68 +100,51 @@ def read_file_map(path: str, cut: int | None, files: Files) -> FileMap:
     start = named_offset(os.path.basename(path))
     if path.endswith(".log"):
         with closing(files.open(path)) as file:
-            base_offset = max(0, named_base_offset(path, ".log") or 0)
-            _draw(told, _of_segment(file, told.size_bytes, base_offset, files), cut, base_offset)
+            placed = _placement_of_segment(file, told.size_bytes, files)
+        _draw(told, placed.spans(), cut)
+        told.damage = None if cut is None else damage_of_log(placed, cut)
     elif start is not None and os.path.basename(os.path.dirname(path)) == COMMIT_LOG:
         told.has_messages, told.start = True, start
-        _draw(told, _of_log_file(path, start, told.size_bytes, files), cut, 0)
+        _draw(told, in_runs(_of_log_file(path, start, told.size_bytes, files)), cut)
     return told
 
 
-def _draw(told: FileMap, pieces: Iterable[Piece], cut: int | None, base_offset: int) -> None:
+def _draw(told: FileMap, spans: Iterable[Span], cut: int | None) -> None:
     told.columns = [len(WORST_FIRST) - 1] * COLUMNS
 
-    def taken() -> Iterator[Piece]:
-        for piece in pieces:
-            told.take(piece)
-            yield piece
+    def taken() -> Iterator[Span]:
+        for span in spans:
+            told.take(span)
+            if span.kind is SpanKind.SOUND and (cut is None or span.end <= cut):
+                told.kept_batches += span.batches
+            yield span
 
-    rest, reached = taken(), base_offset - 1
-    for piece in rest:
-        if cut is not None and piece.end > cut:
-            told.damage = summed_up(chain([piece], rest), cut, reached)
-        elif piece.kind is PieceKind.SOUND:
-            told.kept_batches += piece.batches
-            reached = piece.last_offset
+    damage = damage_of(taken(), cut or 0)
+    told.damage = None if cut is None else damage
 
 
-def _of_segment(
-    file: ReadOnlyFile, size_bytes: int, base_offset: int, files: Files
-) -> Iterator[Piece]:
+def _placement_of_segment(file: ReadOnlyFile, size_bytes: int, files: Files) -> LogPlacement:
+    base_offset = max(0, named_base_offset(file.path, ".log") or 0)
     names = files.list_directory(os.path.dirname(file.path) or ".")
     others = (offset_of_name(name, ".log") for name in names)
     later = [other for other in others if other is not None and other > base_offset]
-    yield from LogPieces(
-        file, 0, size_bytes, reached=base_offset - 1, limit=base_offset + INT32_MAX + 1,
-        next_offset=min(later, default=None),
-        entries=entries_in(file.path.removesuffix(".log") + ".index", base_offset, files),
-    )  # fmt: skip
+    entries = entries_in(file.path.removesuffix(".log") + ".index", base_offset, files)
+    following = min(later, default=None)
+    return placement_of_log(file, base_offset, following, end=size_bytes, entries=entries)
 
 
-def _of_log_file(path: str, start: int, size_bytes: int, files: Files) -> Iterator[Piece]:
-    """Yield the pieces of one file of a commit log, by position in the file."""
+def _of_log_file(path: str, start: int, size_bytes: int, files: Files) -> Iterator[Span]:
+    """Yield the spans of one file of a commit log, by position in the file."""
     store = os.path.dirname(os.path.dirname(path)) or "."
     size = CommitLog.open(store, files=files).mapped_file_size or size_bytes
     one = LogFile(start, path, min(size, size_bytes))
-    joined: Piece | None = None
     for found in StorePieces(CommitLog(store, size, (one,), files), files):
-        for piece in _pieces_of(found, start):
-            is_sound = piece.kind is PieceKind.SOUND
-            if is_sound and joined is not None and joined.end == piece.start:
-                joined = joined.joined(piece)
-                continue
-            if joined is not None:
-                yield joined
-            joined = piece if is_sound else None
-            if not is_sound:
-                yield piece
-    if joined is not None:
-        yield joined
+        yield from _spans_of(found, start)
 
 
-def _pieces_of(found: MessageBlock | Gap, start: int) -> Iterator[Piece]:
+def _spans_of(found: MessageBlock | Gap, start: int) -> Iterator[Span]:
     if isinstance(found, Gap):
-        yield Piece(PieceKind(found.kind.value), found.start - start, found.end - start)
+        yield Span(SpanKind(found.kind.value), found.start - start, found.end - start)
         return
     is_odd = found.phy_offsets != found.lies_at
     borders = np.flatnonzero(np.diff(is_odd)) + 1
@@ -168,8 +152,8 @@ def _pieces_of(found: MessageBlock | Gap, start: int) -> Iterator[Piece]:
         np.split(found.rows, borders), np.split(found.lies_at, borders), strict=True
     ):
         is_placed = rows[0, 2] == places[0]
-        yield Piece(
-            PieceKind.SOUND if is_placed else PieceKind.MISPLACED,
+        yield Span(
+            SpanKind.SOUND if is_placed else SpanKind.MOVED,
             int(places[0]) - start,
             int(places[-1] + rows[-1, 1]) - start,
             len(rows),

@@ -1,36 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """The damage map of a file as a picture for an HTML page, with the same in words and in a table.
 
-Kinds of pieces differ in shape and pattern, not in colour alone.
+Kinds of spans differ in shape and pattern, not in colour alone.
 """
 
 from collections.abc import Iterable
 
 from segproof.counts import plural
 from segproof.findings import time_text
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.stretches.kafka.rules import RULES
+from segproof.stretches.spans import Span, SpanKind
 from segproof_harness.reports.file_map import COLUMNS, FileMap
 from segproof_harness.reports.page_text import code_of, list_of
 
 KIND_WORDS = {
-    PieceKind.SOUND: "sound",
-    PieceKind.BROKEN: "broken",
-    PieceKind.RESTORABLE: "restorable: only the size or the magic is wrong",
-    PieceKind.MISPLACED: "misplaced: right checksum, wrong offsets",
-    PieceKind.UNLOADABLE: "unloadable: a marker that no broker can read",
-    PieceKind.ZEROS: "zeros up to the end",
-    PieceKind.UNSEARCHED: "not searched",
+    SpanKind.SOUND: "sound",
+    SpanKind.BROKEN: "broken",
+    SpanKind.TORN: "torn: the end of the file cuts a batch off",
+    SpanKind.MENDED: "mended: only the size or the magic is wrong",
+    SpanKind.RESTORED: "restored: only the base offset is wrong",
+    SpanKind.MOVED: "moved: sound, but in a wrong place",
+    SpanKind.ASIDE: "aside: right checksum, but it fits nowhere",
+    SpanKind.ZEROS: "zeros up to the end",
+    SpanKind.UNSEARCHED: "not searched",
 }
 BAR_OF = {
-    PieceKind.SOUND: (24, 22),
-    PieceKind.BROKEN: (15, 34),
-    PieceKind.RESTORABLE: (19, 30),
-    PieceKind.MISPLACED: (19, 30),
-    PieceKind.UNLOADABLE: (19, 30),
-    PieceKind.ZEROS: (30, 10),
-    PieceKind.UNSEARCHED: (24, 22),
+    SpanKind.SOUND: (24, 22),
+    SpanKind.BROKEN: (15, 34),
+    SpanKind.TORN: (15, 34),
+    SpanKind.MENDED: (19, 30),
+    SpanKind.RESTORED: (19, 30),
+    SpanKind.MOVED: (19, 30),
+    SpanKind.ASIDE: (19, 30),
+    SpanKind.ZEROS: (30, 10),
+    SpanKind.UNSEARCHED: (24, 22),
 }
 """Top and height of a bar in pixels: kinds differ in shape, not in colour alone."""
+RULE_NAMES = {one.rule_id: one.name for one in RULES}
 RECOVERY_POINTS = code_of("recovery-point-offset-checkpoint")
 PATTERNS = """\
 <svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>
@@ -39,15 +45,21 @@ PATTERNS = """\
 <pattern id="p-broken" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/>\
 <path d="M-1 1l2-2M0 6l6-6M5 7l2-2" class="s-broken" stroke-width="2.6"/></pattern>
-<pattern id="p-misplaced" width="6" height="6" patternUnits="userSpaceOnUse">\
-<rect width="6" height="6" class="f-page"/><circle cx="3" cy="3" r="1.9" class="f-misplaced"/>\
+<pattern id="p-torn" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M-1 5l2 2M0 0l6 6M5 -1l2 2" class="s-torn" stroke-width="1.4"/></pattern>
+<pattern id="p-moved" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/><circle cx="3" cy="3" r="1.9" class="f-moved"/>\
 </pattern>
-<pattern id="p-restorable" width="6" height="6" patternUnits="userSpaceOnUse">\
+<pattern id="p-mended" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/>\
-<path d="M2 0v6" class="s-restorable" stroke-width="2.2"/></pattern>
-<pattern id="p-unloadable" width="6" height="6" patternUnits="userSpaceOnUse">\
+<path d="M2 0v6" class="s-mended" stroke-width="2.2"/></pattern>
+<pattern id="p-restored" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/>\
-<path d="M1 1l4 4M5 1l-4 4" class="s-unloadable" stroke-width="1.4"/></pattern>
+<path d="M0 2h6" class="s-restored" stroke-width="2.2"/></pattern>
+<pattern id="p-aside" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M1 1l4 4M5 1l-4 4" class="s-aside" stroke-width="1.4"/></pattern>
 <pattern id="p-zeros" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/></pattern>
 <pattern id="p-unsearched" width="6" height="6" patternUnits="userSpaceOnUse">\
@@ -58,7 +70,7 @@ PATTERNS = """\
 
 
 def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str) -> str:
-    """Return the damage map of a file: the picture, its legend, what a recovery does, its pieces.
+    """Return the damage map of a file: the picture, its legend, what a recovery does, its spans.
 
     `places` are the bytes at which a law is broken. In a file that is no log an entry of so many
     bytes is drawn there. `name` is an id that nothing else in the page has. The page needs PATTERNS
@@ -69,7 +81,7 @@ def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str
     if not drawn.columns:
         bars = ['<rect x="0" y="24" width="100%" height="22" class="edge"/>']
         bars += [
-            _bar(PieceKind.BROKEN, one, drawn.column(position + entry_bytes - 1) + 1)
+            _bar(SpanKind.BROKEN, one, drawn.column(position + entry_bytes - 1) + 1)
             for one, position in {drawn.column(each): each for each in places}.items()
         ]
     bars += [
@@ -91,7 +103,7 @@ def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str
         f"<figure><figcaption>Damage map of {code_of(drawn.path)}</figcaption>\n"
         f'<svg class="bar" role="img" aria-labelledby="{name}"><title id="{name}">{words}</title>'
         f'{"".join(bars)}</svg>\n<div class="ends">{ends}</div>\n{_legend(drawn)}'
-        f"{_recovery(drawn)}{_piece_table(drawn)}</figure>\n"
+        f"{_recovery(drawn)}{_span_table(drawn)}</figure>\n"
     )
 
 
@@ -99,7 +111,7 @@ def _columns(drawn: FileMap, places: Iterable[int]) -> list[int]:
     return sorted({drawn.column(position) for position in places})
 
 
-def _bar(kind: PieceKind, first: int, behind: int) -> str:
+def _bar(kind: SpanKind, first: int, behind: int) -> str:
     top, height = BAR_OF[kind]
     edge = f' class="s-{kind.value}"'
     return (
@@ -158,10 +170,15 @@ def _recovery(drawn: FileMap) -> str:
     rows = {
         "keeps": f"bytes 0 to {cut - 1}: {plural(drawn.kept_batches, unit)}" if cut else "nothing",
         "deletes, though sound": sound,
-        "deletes, though the checksum proves it": (
-            plural(damage.restorable_batches, unit) if damage.restorable_batches else ""
-        ),
-        "deletes, and fits nowhere": plural(damage.odd_batches, unit) if damage.odd_batches else "",
+        **{
+            f"deletes, {why}": plural(count, unit) if count else ""
+            for why, count in (
+                ("though the checksum proves it", damage.mended_batches),
+                ("though its place states its offset", damage.restored_batches),
+                ("though sound, in a wrong place", damage.moved_batches),
+                ("and fits nowhere", damage.odd_batches),
+            )
+        },
         "deletes, broken": broken if damage.broken_places or damage.unsearched_from else "",
     }
     if drawn.has_messages:
@@ -175,33 +192,40 @@ def _recovery(drawn: FileMap) -> str:
     )
 
 
-def _offsets(piece: Piece) -> str:
-    return f"{piece.first_offset} to {piece.last_offset}"
+def _offsets(span: Span) -> str:
+    return f"{span.first_offset} to {span.last_offset}"
 
 
-def _times(piece: Piece) -> str:
-    if piece.max_timestamp < 0:
+def _times(span: Span) -> str:
+    if span.max_timestamp < 0:
         return ""
-    first, last = time_text(piece.min_timestamp), time_text(piece.max_timestamp)
+    first, last = time_text(span.min_timestamp), time_text(span.max_timestamp)
     return f'<span class="time">{first}</span> to <span class="time">{last}</span>'
 
 
-def _piece_table(drawn: FileMap) -> str:
-    if not drawn.pieces:
+def _rule(span: Span) -> str:
+    """Return which rule of placing decided a span that does not simply stay."""
+    is_told = span.rule_id and span.kind not in (SpanKind.SOUND, SpanKind.MENDED)
+    return f" ({span.rule_id}, {RULE_NAMES[span.rule_id]})" if is_told else ""
+
+
+def _span_table(drawn: FileMap) -> str:
+    if not drawn.spans:
         return ""
     rows = [
-        f'<tr><td>{one.kind.value}</td><td class="number">{one.start} to {one.end - 1}</td>'
+        f"<tr><td>{one.kind.value}{_rule(one)}</td>"
+        f'<td class="number">{one.start} to {one.end - 1}</td>'
         f'<td class="number">{one.size_bytes}</td>'
         f'<td class="number">{one.batches or ""}</td>'
         f'<td class="number">{_offsets(one) if one.batches else ""}</td>'
         f"<td>{_times(one)}</td></tr>\n"
-        for one in drawn.pieces
+        for one in drawn.spans
     ]
     unit = "messages" if drawn.has_messages else "batches"
     heads = ("what", "bytes from, to", "size", unit, "offsets from, to", "times")
     head = "".join(f"<th scope=col>{one}</th>" for one in heads)
-    beyond = drawn.places.total() - len(drawn.pieces)
-    more = f'<p class="soft">{beyond} more pieces follow; the map draws all.</p>' if beyond else ""
+    beyond = drawn.places.total() - len(drawn.spans)
+    more = f'<p class="soft">{beyond} more places follow; the map draws all.</p>' if beyond else ""
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>\n{"".join(rows)}'
         f"</table></div>{more}\n"

@@ -7,16 +7,24 @@ Upstream: Kafka 4.3.1: LogSegment.recover cuts a log at its first batch that is 
 Laws: SEG-20.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from segproof.counts import lost_words, plural, verb
 from segproof.findings import time_text
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.reading.log_placement import IsLost, LogPlacement
+from segproof.stretches.spans import Span, SpanKind
 
 DAMAGE_BEGINS = "; this damage begins with the batch at byte "
 """How the words of a finding end whose damage an earlier finding of the log tells: the byte follows
 that the earlier one names."""
+_COUNTED = {
+    SpanKind.MENDED: "mended_batches",
+    SpanKind.RESTORED: "restored_batches",
+    SpanKind.MOVED: "moved_batches",
+    SpanKind.ASIDE: "odd_batches",
+}
+_LOST = (SpanKind.BROKEN, SpanKind.TORN)
 
 
 class LogDamage(NamedTuple):
@@ -24,42 +32,49 @@ class LogDamage(NamedTuple):
 
     position: int
     """Where a recovery would cut the log."""
-    sound: Piece | None = None
-    """The first to the last sound batch behind it, as one piece; None without any."""
+    sound: Span | None = None
+    """The first to the last sound batch behind it, as one span; None without any."""
+    mended_batches: int = 0
+    """Batches whose size or magic is wrong, and whose checksum proves them."""
+    restored_batches: int = 0
+    """Batches whose base offset is wrong, and whose place states the right one."""
+    moved_batches: int = 0
+    """Batches that are sound, and belong to another place of the log."""
     odd_batches: int = 0
     """Batches with a right checksum whose offsets do not fit, or that no broker loads."""
     broken_places: int = 0
     broken_bytes: int = 0
     lost_offsets: int = 0
-    """Offsets in no sound batch, between the sound batches around broken bytes, that are lost."""
+    """Offsets in no batch that is kept, between such batches around broken bytes, that are lost."""
     unsearched_from: int | None = None
     """Where the search for sound batches gave up; None if it did not."""
     last_sound_offset: int = -1
-    """The last offset of the last sound batch, behind the damage or before it."""
-    ends_broken: bool = False
-    """Whether damage follows that batch."""
+    """The last offset of all batches that are kept, behind the damage or before it."""
     broken_from: int | None = None
-    """Where the damage begins that follows it."""
+    """Where the damage begins that follows the last of these batches; None if none does."""
     is_end_claimed: bool = False
     """Whether headers there claim each offset up to the next segment."""
     unproven_offsets: int = 0
     """The others between them: the damage took them, or compaction before it."""
-    restorable_batches: int = 0
-    """Batches whose size or magic is wrong, and whose checksum proves them."""
 
     @classmethod
     def from_json(cls, told: list[Any]) -> Self:
         """Return what JSON made lists of."""
         position, sound, *others = told
         return cls(
-            position, None if sound is None else Piece(PieceKind(sound[0]), *sound[1:]), *others
+            position, None if sound is None else Span(SpanKind(sound[0]), *sound[1:]), *others
         )
 
     @property
+    def ends_broken(self) -> bool:
+        """Whether damage follows the last batch that is kept."""
+        return self.broken_from is not None
+
+    @property
     def is_tail(self) -> bool:
-        """Whether nothing sound follows, for certain."""
-        is_alone = self.sound is None and not self.odd_batches and not self.restorable_batches
-        return is_alone and self.unsearched_from is None
+        """Whether no batch follows, for certain."""
+        batches = sum(getattr(self, name) for name in _COUNTED.values())
+        return self.sound is None and not batches and self.unsearched_from is None
 
     def words(self, *, is_recovered: bool = True, is_last: bool = True) -> str:
         """Return it in words that follow the words of a finding; empty for a tail of the last log.
@@ -78,16 +93,7 @@ class LogDamage(NamedTuple):
                 f" and offset {self.sound.first_offset} on to offset {self.sound.last_offset}, with"
                 f" {plural(self.sound.records, 'record')}{_times(self.sound)}{cost}"
             )
-        if self.restorable_batches:
-            told.append(
-                f"{plural(self.restorable_batches, 'batch')} with a wrong size or magic can be"
-                " saved, as the checksum proves"
-            )
-        if self.odd_batches:
-            fit = verb(self.odd_batches, "fits", "fit")
-            told.append(
-                f"{plural(self.odd_batches, 'batch')} with a right checksum {fit} nowhere{cost}"
-            )
+        told += self._batch_words(cost)
         if self.unsearched_from is not None:
             told.append(
                 f"whether sound batches follow{', which a recovery would delete,' * is_recovered}"
@@ -104,6 +110,28 @@ class LogDamage(NamedTuple):
             told.append("a recovery would delete all later segments")
         return "".join(f"; {one}" for one in told)
 
+    def _batch_words(self, cost: str) -> list[str]:
+        """Return what becomes of batches that are not simply sound."""
+        told = []
+        for batches, what in (
+            (self.mended_batches, "size or magic can be saved, as the checksum proves"),
+            (self.restored_batches, "base offset can be saved, as its place states the right one"),
+        ):
+            if batches:
+                told.append(f"{plural(batches, 'batch')} with a wrong {what}")
+        if self.moved_batches:
+            lie = verb(self.moved_batches, "lies", "lie")
+            told.append(
+                f"{plural(self.moved_batches, 'sound batch')} {lie} in a wrong place of the log,"
+                f" and can be saved{cost}"
+            )
+        if self.odd_batches:
+            fit = verb(self.odd_batches, "fits", "fit")
+            told.append(
+                f"{plural(self.odd_batches, 'batch')} with a right checksum {fit} nowhere{cost}"
+            )
+        return told
+
     def _lost_words(self) -> str:
         """Return how many offsets are lost: behind the last sound batch nothing counts them."""
         known = None if self.ends_broken else self.lost_offsets
@@ -114,55 +142,45 @@ class LogDamage(NamedTuple):
         return lost_words(None, self.lost_offsets, "offset", self.unproven_offsets)
 
 
-def summed_up(
-    pieces: Iterable[Piece],
-    start: int,
-    reached: int,
-    is_lost: Callable[[int, int, int, int], bool] = lambda *_: True,
-) -> LogDamage:
-    """Return what pieces from a damage on say together.
-
-    `is_lost` gets the bytes of broken pieces, from and to, and the offsets that are missing there,
-    the first and the one after the last; it returns whether these are lost for certain.
-    """
+def damage_of(spans: Iterable[Span], start: int) -> LogDamage:
+    """Return what the spans of a log from byte `start` on come to together, but for offsets."""
     damage = LogDamage(start)
-    broken_from: int | None = None
-    for piece in pieces:
-        if piece.kind in (PieceKind.SOUND, PieceKind.RESTORABLE):
-            missing = piece.first_offset - reached - 1
-            if broken_from is not None and missing:
-                at = broken_from, piece.start, reached + 1, piece.first_offset
-                if missing < 0 or is_lost(*at):
-                    damage = damage._replace(lost_offsets=damage.lost_offsets + missing)
-                else:
-                    unproven = damage.unproven_offsets + missing
-                    damage = damage._replace(unproven_offsets=unproven)
-            reached, broken_from = piece.last_offset, None
-            if piece.kind is PieceKind.RESTORABLE:
-                damage = damage._replace(restorable_batches=damage.restorable_batches + 1)
-            else:
-                sound = piece if damage.sound is None else damage.sound.joined(piece)
-                damage = damage._replace(sound=sound)
+    broken_to = start - 1
+    for span in spans:
+        if span.end <= start:
             continue
-        if piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
-            damage = damage._replace(odd_batches=damage.odd_batches + piece.batches)
-        elif piece.kind is PieceKind.UNSEARCHED:
-            damage = damage._replace(unsearched_from=piece.start)
-            continue
-        elif piece.kind is PieceKind.BROKEN:
+        if span.kind in _LOST:
             damage = damage._replace(
-                broken_places=damage.broken_places + 1,
-                broken_bytes=damage.broken_bytes + piece.size_bytes,
+                broken_places=damage.broken_places + (span.start != broken_to),
+                broken_bytes=damage.broken_bytes + span.end - max(span.start, start),
             )
-        else:
-            continue
-        broken_from = piece.start if broken_from is None else broken_from
-    return damage._replace(
-        last_sound_offset=reached, ends_broken=broken_from is not None, broken_from=broken_from
+            broken_to = span.end
+        elif span.kind is SpanKind.UNSEARCHED and damage.unsearched_from is None:
+            damage = damage._replace(unsearched_from=span.start)
+        elif span.kind is SpanKind.SOUND:
+            sound = span if damage.sound is None else damage.sound.joined(span)
+            damage = damage._replace(sound=sound)
+        elif span.kind in _COUNTED:
+            name = _COUNTED[span.kind]
+            damage = damage._replace(**{name: getattr(damage, name) + span.batches})
+        if span.kind in (*_LOST, SpanKind.ASIDE):
+            broken_from = max(span.start, start)
+            if damage.broken_from is None:
+                damage = damage._replace(broken_from=broken_from)
+        elif span.batches:
+            damage = damage._replace(broken_from=None)
+    return damage
+
+
+def damage_of_log(placed: LogPlacement, start: int, is_lost: IsLost = lambda *_: True) -> LogDamage:
+    """Return what a damage costs that begins at byte `start` of a log."""
+    lost, unproven = placed.lost_from(start, is_lost)
+    return damage_of(placed.spans(), start)._replace(
+        lost_offsets=lost, unproven_offsets=unproven, last_sound_offset=placed.last_offset
     )
 
 
-def _times(piece: Piece) -> str:
-    if piece.max_timestamp < 0:
+def _times(span: Span) -> str:
+    if span.max_timestamp < 0:
         return ""
-    return f" of {time_text(piece.min_timestamp)} to {time_text(piece.max_timestamp)}"
+    return f" of {time_text(span.min_timestamp)} to {time_text(span.max_timestamp)}"

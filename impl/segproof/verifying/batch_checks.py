@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.counts import plural, verb
+from segproof.errors import CorruptRecordError
 from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads, writes
@@ -26,12 +27,12 @@ from segproof.layouts.kafka import (
     MESSAGE_CHECKED_FROM,
 )
 from segproof.reading.claimed_offsets import claims
-from segproof.reading.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
-from segproof.reading.log_pieces import WHOLE_BATCHES_MIN, LogPieces
+from segproof.reading.log_damage import DAMAGE_BEGINS, LogDamage, damage_of_log
+from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_of
-from segproof.reading.pieces import Piece
 from segproof.reading.rows import Bools, shifted
 from segproof.stretches.kafka.facts import NO_ENTRIES
+from segproof.stretches.kafka.rules import DENSE_BATCHES_MIN
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -105,12 +106,10 @@ class BatchCheck(LogCheck):
         """Distance of the last offset so far, as stored, for the order of batches."""
         self._bad_from: int | None = None
         """Where the batches with wrong checksums begin that end what was read so far."""
-        self._reached = self._segment.base_offset - 1
-        """The last offset of the last batch whose checksum is right."""
         self._damage: LogDamage | None = None
         """What lies from the first damage on."""
-        self._pieces: list[Piece] = []
-        """The same, piece by piece."""
+        self._placed: LogPlacement | None = None
+        """What becomes of each batch of the log; None as long as no damage is known."""
         self._gaps = 0
         self._missing = 0
         self._has_sound_gap = False
@@ -131,8 +130,6 @@ class BatchCheck(LogCheck):
             self._log.is_sound = False
             self._check_checksums(block)
         behind = int(sound[-1]) + 1 if len(sound) else 0
-        if len(sound):
-            self._reached = int(table["last_offset"][sound[-1]])
         if len(sound) or self._bad_from is None:
             self._bad_from = int(table["position"][behind]) if behind < len(table) else None
         self._check_attributes(block)
@@ -170,9 +167,7 @@ class BatchCheck(LogCheck):
     def _check_checksums(self, block: Block) -> None:
         table, bad = block.table, ~block.crc_valid
         if self._damage is None:
-            first = int(bad.argmax())
-            reached = int(table["last_offset"][first - 1]) if first else self._reached
-            self._damage = self._damage_from(int(table["position"][first]), reached)
+            self._damage = self._damage_from(int(table["position"][bad.argmax()]))
         behind = np.where(table["position"] == self._damage.position, self._words(self._damage), "")
         is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
         self._broken(
@@ -392,7 +387,7 @@ class BatchCheck(LogCheck):
         if self._segment.next_base_offset is not None or self._gaps > 1:
             return False
         indexed = self._log.offsets is not None and self._log.offsets.last_offset == reach
-        is_last = self._before_gap == self._batches - 1 >= WHOLE_BATCHES_MIN
+        is_last = self._before_gap == self._batches - 1 >= DENSE_BATCHES_MIN
         is_bit = self._missing.bit_count() == 1 and not self._due & self._missing
         return is_last and is_bit and JUMP_MIN <= self._missing <= INT32_MAX and not indexed
 
@@ -446,31 +441,27 @@ class BatchCheck(LogCheck):
         start = position if self._bad_from is None else self._bad_from
         if self._damage is not None and self._damage.position == start:
             return self._damage
-        behind = [piece for piece in self._pieces if piece.start >= start]
-        if behind and behind[0].start == start:
-            return self._summed_up(behind, start, self._reached)
-        damage = self._damage_from(start, self._reached)
+        damage = self._damage_from(start)
         self._damage = self._damage or damage
         return damage
 
-    def _damage_from(self, start: int, reached: int) -> LogDamage:
-        log, entries = self._log, NO_ENTRIES
-        if log.offsets is not None:
-            entries = entries_of(log.offsets, self._segment.base_offset)
-        pieces = LogPieces(
-            log.file, start, log.size, reached=reached, entries=entries,
-            limit=self._segment.base_offset + INT32_MAX + 1,
-            next_offset=self._segment.next_base_offset,
-        )  # fmt: skip
-        self._pieces = list(pieces)
-        return self._summed_up(self._pieces, start, reached)
-
-    def _summed_up(self, pieces: list[Piece], start: int, reached: int) -> LogDamage:
-        damage = summed_up(pieces, start, reached, self._is_lost)
-        following, first = self._segment.next_base_offset, damage.last_sound_offset + 1
+    def _damage_from(self, start: int) -> LogDamage:
+        """Return what a damage costs; at the first one, the log is read once more from there on."""
+        log, following, entries = self._log, self._segment.next_base_offset, NO_ENTRIES
+        base_offset = self._segment.base_offset
+        if self._placed is None:
+            if log.offsets is not None:
+                entries = entries_of(log.offsets, base_offset)
+            try:
+                self._placed = placement_of_log(
+                    log.file, base_offset, following, end=log.size, entries=entries, sound_to=start
+                )
+            except CorruptRecordError:  # it was changed meanwhile: what follows is not known
+                return LogDamage(start, unsearched_from=start, last_sound_offset=base_offset - 1)
+        damage = damage_of_log(self._placed, start, self._is_lost)
         if damage.broken_from is None or following is None:
             return damage
-        place = damage.broken_from, self._log.size
+        place, first = (damage.broken_from, log.size), damage.last_sound_offset + 1
         return damage._replace(is_end_claimed=claims(self._file, *place, following - first))
 
     def _is_lost(self, start: int, end: int, first: int, following: int) -> bool:

@@ -56,7 +56,8 @@ def row_of(first: int, last: int, mark: int, size: int = BYTES) -> Rows:
     row["end"], row["first"], row["last"], row["mark"] = size, first, last, mark
     row["batches"], row["records"], row["magic"] = 1, max(1, last - first + 1), 2
     row["least"] = max(1, size // max(1, last - first + 1))
-    row["producer"] = row["sequence"] = row["producer_epoch"] = row["max_time"] = -1
+    row["producer"] = row["sequence"] = row["producer_epoch"] = -1
+    row["min_time"] = row["max_time"] = -1
     row["reach"], row["is_loadable"], row["is_movable"] = Reach.SIZES, True, True
     return row
 

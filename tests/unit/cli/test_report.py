@@ -127,16 +127,16 @@ def test_a_page_says_what_verify_says(
     assert ["url(#p-sound)", "url(#p-broken)", "url(#p-sound)"] == bar[:3]
 
 
-def test_a_batch_that_its_checksum_proves_is_drawn_as_restorable(disk: Path, pages: Path) -> None:
+def test_a_batch_that_its_checksum_proves_is_drawn_as_mended(disk: Path, pages: Path) -> None:
     """Only its size is wrong: a recovery deletes it, and a salvage keeps it."""
     log = next(disk.iterdir()) / name_of(60, ".log")
     with log.open("r+b") as file:
         file.seek(30000)
         file.write((copied_partition("plain", disk.parent) / log.name).read_bytes()[30000:30004])
     page = report(pages, str(disk))
-    assert "restorable: only the size or the magic is wrong: 14341 bytes in 1 place" in page.words
+    assert "mended: only the size or the magic is wrong: 14341 bytes in 1 place" in page.words
     assert "deletes, though the checksum proves it1 batch" in page.words.replace("\n", "")
-    assert any("url(#p-restorable)" == one.get("fill") for _, one in page.tags)
+    assert any("url(#p-mended)" == one.get("fill") for _, one in page.tags)
 
 
 def test_a_map_knows_the_next_segment_as_verify_does(disk: Path, pages: Path) -> None:

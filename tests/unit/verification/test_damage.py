@@ -9,14 +9,11 @@ import pytest
 
 from segproof.checksums import crc32c
 from segproof.counts import plural
-from segproof.files import REAL_FILES, ReadOnlyFile
-from segproof.findings import Severity
+from segproof.findings import Severity, Summary
 from segproof.kafka import Record, write_batch
-from segproof.reading import log_pieces
-from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import PieceKind
+from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.salvaging.salvage import salvage
-from segproof.stretches.kafka import mending
+from segproof.stretches.kafka import framing
 from segproof.verification import verify
 from segproof.verifying import batch_checks
 from segproof_tests.partition_files import write_segment
@@ -92,11 +89,11 @@ def test_two_damages_take_one_search(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / ".kafka_cleanshutdown").touch()
     searched: list[int] = []
 
-    def noted(file: ReadOnlyFile, start: int, end: int, **more: Any) -> LogPieces:
-        searched.append(start)
-        return LogPieces(file, start, end, **more)
+    def noted(*log: Any, sound_to: int, **more: Any) -> LogPlacement:
+        searched.append(sound_to)
+        return placement_of_log(*log, sound_to=sound_to, **more)
 
-    monkeypatch.setattr(batch_checks, "LogPieces", noted)
+    monkeypatch.setattr(batch_checks, "placement_of_log", noted)
     first, second = (one for one in verify(folder) if one.law in ("BATCH-3", "SCAN-2"))
     assert [starts[1], starts[3]] == [first.position, second.position]
     assert f"3 sound batches follow, from byte {starts[2]} and offset 2 on" in first.message
@@ -141,27 +138,32 @@ def test_a_last_batch_one_bit_away_from_the_next_offset_is_doubtful(tmp_path: Pa
     assert whole == told(*many, high)
 
 
-@pytest.mark.checks("DUMP-6")
-def test_what_only_looks_like_batches_takes_little_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Behind damage each byte may begin a batch; what is summed up of them is bounded."""
-    asked: list[int] = []
+@pytest.mark.checks("BATCH-3")
+def test_a_wrong_base_offset_behind_damage_costs_no_offset(tmp_path: Path) -> None:
+    """Its place states the right one; once it counted as lost, and salvage restored it."""
+    log = [*map(batch, range(20))]
+    log[3] = log[3][:66] + b"?" + log[3][67:]
+    log[9] = log[9][:5] + b"\1" + log[9][6:]
+    folder = write_segment(tmp_path / "t-0", b"".join(log))
+    summaries: list[Summary] = []
+    (finding,) = verify(folder, laws=["BATCH-3"], on_summary=summaries.append)
+    assert "15 sound batches follow" in finding.message
+    assert "1 batch with a wrong base offset can be saved, as its place st" in finding.message
+    assert "in 1 place are lost, with 1 offset" in finding.message
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (1, 1) == (told.lost_offsets, summaries[0].lost_offsets)
 
-    def count(file: ReadOnlyFile, position: int) -> int:
-        asked.append(mending.end_at(file, position) - position)
-        return asked[-1] + position
 
-    monkeypatch.setattr(log_pieces, "end_at", count)
-    fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + batch(1)[12:61]
-    path = tmp_path / f"{ZERO}.log"
-    path.write_bytes(b"\xff" * 17 + fake * 1000 + bytes(4 << 20))
-    file = REAL_FILES.open(str(path))
-    kinds = [one.kind for one in LogPieces(file, 0, file.size())]
-    file.close()
-    assert [PieceKind.BROKEN, PieceKind.UNSEARCHED] == kinds
-    bound = log_pieces.CRC_BYTES + log_pieces.CRC_BYTES_OF_A_BYTE * (5 << 20)
-    assert 0 < sum(asked) <= bound
+@pytest.mark.checks("BATCH-3")
+def test_a_log_under_another_name_is_no_log_that_fits_nowhere(tmp_path: Path) -> None:
+    """Most of its batches lie after the next name: one of the names is wrong."""
+    log = [*map(batch, range(40, 60))]
+    log[3] = log[3][:66] + b"?" + log[3][67:]
+    folder = write_segment(tmp_path / "t-0", b"".join(log))
+    (folder / f"{30:020d}.log").write_bytes(batch(30))
+    (finding,) = verify(folder, laws=["BATCH-3"])
+    assert "16 sound batches follow" in finding.message
+    assert "fit nowhere" not in finding.message
 
 
 @pytest.mark.checks("DISK-18")
@@ -202,8 +204,8 @@ def test_misplaced_batches_behind_a_wrong_size_make_no_torn_tail(tmp_path: Path)
 @pytest.mark.checks("DUMP-6")
 def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no hint leaves the log to a recovery, which might delete what was not found."""
-    monkeypatch.setattr(log_pieces, "CRC_BYTES", 0)
-    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
+    monkeypatch.setattr(framing, "WORK_BYTES", 0)
+    monkeypatch.setattr(framing, "WORK_BYTES_OF_A_BYTE", 0)
     large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
     bad = large[:8] + b"\x7f" + large[9:]
     folder = write_segment(tmp_path / "t-0", batch(0) + bad + batch(2))

@@ -6,6 +6,7 @@ Laws: BATCH-3, EPOCH-1.
 
 import numpy as np
 
+from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import EDGE_BATCHES, NO_ROWS, Bools, LogFacts, Part, Rows
 
 _SUMS = ("batches", "records")
@@ -51,6 +52,9 @@ def joined(rows: Rows, begins: Bools) -> Rows:
     made["leaps"] = np.add.reduceat(leaps, starts)
     made["least"] = np.minimum.reduceat(rows["least"], starts)
     made["max_time"] = np.maximum.reduceat(rows["max_time"], starts)
+    known = np.where(rows["min_time"] < 0, INT64_MAX, rows["min_time"])
+    earliest = np.minimum.reduceat(known, starts)
+    made["min_time"] = np.where(earliest == INT64_MAX, -1, earliest)
     for name in ("is_movable", "is_append_time"):
         made[name] = np.logical_and.reduceat(rows[name], starts)
     made["is_transactional"] = np.logical_or.reduceat(rows["is_transactional"], starts)

@@ -39,6 +39,7 @@ ROW = np.dtype(
         ("end", np.int64),
         ("first", np.int64),
         ("last", np.int64),
+        ("min_time", np.int64),
         ("max_time", np.int64),
         ("producer", np.int64),
         ("log", np.int32),
@@ -74,7 +75,8 @@ ROW = np.dtype(
 `mark`: checksum of the batch; with its length and number of offsets it identifies the content. Of a
     stretch it is the first batch's, as are `producer`, `producer_epoch` and `sequence`.
 `epoch`: partition leader epoch, which all batches of a stretch have; -1 before magic 2.
-`max_time`: largest timestamp in milliseconds; -1 without any.
+`min_time`, `max_time`: smallest and largest timestamp in milliseconds; -1 without any. The first
+    record of a batch counts as its smallest.
 `producer`, `producer_epoch`, `sequence`: producer id, producer epoch and base sequence; -1 without.
 `magic`: the right one, even if the batch contains another.
 `is_loadable`: False if no broker loads a log with the batch, as a control batch without a marker.

@@ -95,6 +95,8 @@ class LogSource:
     """Where the reading ends, for a log that a broker is writing; None for the end of the file."""
     is_missing: bool = False
     """Whether the log is not there, or can't be read; then it is not opened."""
+    sound_to: int = 0
+    """Batches up to this byte are known to have right checksums: only their headers are read."""
 
 
 def frame_partition(
@@ -254,9 +256,10 @@ class _Framing:
         self._next_entry = 0
         """Entries up to this position were looked at."""
         self._told = log.start
+        self._sound_to = log.sound_to
 
     def run(self) -> tuple[LogFacts, Rows]:
-        at, reach = self._start, Reach.SIZES
+        at, reach = self._step_over_sound(), Reach.SIZES
         while at < self._size:
             at = self._walk(at, reach)
             self._tell(at)
@@ -265,10 +268,12 @@ class _Framing:
                 break
             if at < self._size:
                 at, reach = self._go_on_after(at)
-        rows = self._with_mended(self._with_end(self._found.rows()))
+        rows = self._found.rows()
+        led_to = int(rows["end"][rows["reach"] > Reach.SEARCH].max(initial=self._start))
+        rows = self._with_mended(self._with_end(rows))
         rows["is_misindexed"] &= self._noted.right >= self._noted.wrong
         self._note_zeros(rows)
-        torn_from, torn_offset = self._torn(rows)
+        torn_from, torn_offset = self._torn(rows, led_to)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
         facts = replace(
             self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
@@ -299,6 +304,16 @@ class _Framing:
         return rows
 
     # --- where sizes lead
+
+    def _step_over_sound(self) -> int:
+        """Add the batches whose checksums are known to be right; return where they end."""
+        if self._sound_to <= self._start:
+            return self._start
+        scan = BatchScan(self._file, self._start, self._sound_to, deep=False)
+        for table in scan.tables():
+            self._found.add(self._rows(table, Reach.SIZES))
+        self._tell(scan.end_position)
+        return scan.end_position
 
     def _walk(self, at: int, reach: Reach) -> int:
         """Add batch after batch; return from where on none has a right checksum, or the end."""
@@ -413,13 +428,14 @@ class _Framing:
         if any(block + 1 > self._zeros_from for block in self._file.unreadable):
             self._zeros_from = self._size
 
-    def _torn(self, rows: Rows) -> tuple[int | None, int]:
+    def _torn(self, rows: Rows, led_to: int) -> tuple[int | None, int]:
         """Return where a batch begins that the end of the log cuts off, and its base offset.
 
-        Of compressed records no length is known: such a batch is not told from a wrong size.
+        It begins where sizes lead to from the beginning or from an index entry, or after a mended
+        batch: one that a search found may be inside it, and sizes may lead from that to the end. Of
+        compressed records no length is known: such a batch is not told from a wrong size.
         """
-        is_alone = (rows["reach"] == Reach.SEARCH) & ~rows["is_mended"]
-        at = int(rows["end"][~is_alone].max(initial=self._start))
+        at = int(rows["end"][rows["is_mended"]].max(initial=led_to))
         header, end = self._file.pread(BATCH_HEADER_BYTES, at), end_at(self._file, at)
         if len(header) < BATCH_HEADER_BYTES or at >= self._size or end <= self._size:
             return None, -1
@@ -439,9 +455,6 @@ class _Framing:
         they are no batches of the log.
         """
         is_firm = (rows["reach"] > Reach.SEARCH) | (rows["batches"] > 1)
-        touches = rows["end"][:-1] == rows["start"][1:]
-        is_firm[1:] |= touches
-        is_firm[:-1] |= touches
         firm, loose = rows[is_firm], rows[~is_firm]
         ends = np.append(self._start, firm["end"])
         starts = np.append(firm["start"], self._zeros_from)
@@ -473,7 +486,7 @@ class _Framing:
             if loose_starts[next_ : next_ + 1] == [at]:
                 at = loose_ends[next_]
                 continue
-            near = *loose_starts[next_ : next_ + HEADERS_TRIED], *following, end
+            near = *(*loose_starts[next_:], end)[:HEADERS_TRIED], *following
             data = trials.by_lengths(at, end) or trials.by_size(at) or trials.by_guess(at, near)
             if data is None or at + len(data) > end:
                 said = end_at(self._file, at)

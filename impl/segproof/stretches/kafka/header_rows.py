@@ -27,6 +27,7 @@ def rows_of(table: BatchTable, reach: Reach) -> Rows:
     rows["epoch"] = table["partition_leader_epoch"]
     rows["producer"], rows["sequence"] = table["producer_id"], table["base_sequence"]
     rows["producer_epoch"], rows["max_time"] = table["producer_epoch"], table["max_timestamp"]
+    rows["min_time"] = table["base_timestamp"]
     rows["is_loadable"] = True
     rows["is_movable"] = state_first_offset(table)
     rows["is_append_time"] = (table["magic"] > 0) & (attributes & APPEND_TIME != 0)
@@ -76,6 +77,8 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     spans = deltas[edge : len(table) - edge] + 1
     one["end"], one["last"] = rows["start"][edge + 1], inner["last_offset"][-1]
     one["max_time"] = inner["max_timestamp"].max()
+    times = inner["base_timestamp"]
+    one["min_time"] = min(times[times >= 0].tolist(), default=-1)
     one["batches"] = len(inner)
     one["records"] = np.minimum(np.maximum(inner["record_count"], 0), spans).sum()
     one["least"] = max(1, int((inner["size_bytes"] // spans).min()))

@@ -5,7 +5,7 @@ Laws: BATCH-2, BATCH-3.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,16 +89,24 @@ def rows_of_log(facts: Facts, number: int) -> range:
     return range(int(first), int(end))
 
 
-def place_log(source: LogSource) -> LogFates:
+def place_alone(source: LogSource) -> tuple[Facts, Placement]:
     """Read a log, and place its batches without any other log.
 
-    Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but blocks that the
-    disk does not return; CorruptRecordError if the log changes meanwhile.
+    If most of them lie after the next log's name, one of the two names is wrong, and the next one
+    limits nothing. Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but
+    blocks that the disk does not return; CorruptRecordError if the log changes meanwhile.
     """
-    facts, placement = place_all(
-        frame_partition([source]), lambda facts, needs: open_stretches(facts, needs, [source])
-    )
-    return LogFates.of(facts, placement, 0)
+    facts = frame_partition([source])
+    rows, (log,) = facts.rows, facts.logs
+    beyond = int(rows["batches"][rows["last"] >= log.limit].sum())
+    if 2 * beyond > rows["batches"].sum():
+        facts = replace(facts, logs=(replace(log, next_base_offset=None),))
+    return place_all(facts, lambda facts, needs: open_stretches(facts, needs, [source]))
+
+
+def place_log(source: LogSource) -> LogFates:
+    """Return what becomes of the rows of a log; memory and Raises as `place_alone`."""
+    return LogFates.of(*place_alone(source), 0)
 
 
 def byte_ranges_of(rows: Rows) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import Desk, Fate, Group
-from segproof.stretches.kafka.facts import NO_ROWS, Bools, Int64s, Part, Reach
+from segproof.stretches.kafka.facts import NO_ROWS, Bools, Int64s, Part, Reach, Rows
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.strangers import contradicts
@@ -157,6 +157,7 @@ def _rising(desk: Desk) -> None:
 def _chain(desk: Desk) -> Int64s:
     """Return the rows of the heaviest chain of rising offsets, of those that are not decided."""
     rows = desk.rows
+    bases = np.array([log.base_offset for log in desk.logs], np.int64)
     limits = np.array([log.limit for log in desk.logs], np.int64)
     is_able = (desk.fates == Fate.UNDECIDED) & (rows["last"] < limits[rows["log"]])
     is_able &= (desk.spans >= 0) & (rows["first"] >= 0)
@@ -170,10 +171,11 @@ def _chain(desk: Desk) -> Int64s:
     following = np.append(np.minimum.accumulate(firsts[::-1])[-2::-1], INT64_MAX)
     is_free = (reached < firsts) & (lasts < following)
     is_firm = _is_firm(desk)[able]
+    is_firm[_one_bit_off(own, bases)] = False
     is_dense = lasts[:-1] + 1 == firsts[1:]
     joints = 2 * (own["batches"] - 1 - own["leaps"])
-    weights = WEIGHT * own["batches"] + joints + np.append(False, is_dense)
-    weights += np.append(is_dense, False)
+    goes_on = (own["start"] == 0) & (firsts == bases[own["log"]]) | np.append(False, is_dense)
+    weights = WEIGHT * own["batches"] + joints + goes_on + np.append(is_dense, False)
     told = np.flatnonzero(~is_free)
     heavy = [
         weight * (FIRM if firm else 1)
@@ -182,6 +184,24 @@ def _chain(desk: Desk) -> Int64s:
     chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy)
     is_free[told[chain]] = True
     return able[is_free]
+
+
+def _one_bit_off(rows: Rows, bases: Int64s) -> list[int]:
+    """Return which batches contradict DENSE_BATCHES_MIN after them, and fit with one bit less.
+
+    `bases` are the offsets in the names of the logs.
+    """
+    found = list[int]()
+    is_alone = (rows["batches"][:-1] == 1) & (rows["last"][:-1] >= rows["first"][1:])
+    for row in np.flatnonzero(is_alone).tolist():
+        first, last = int(rows["first"][row]), int(rows["last"][row])
+        after = rows[row + 1 : row + 1 + DENSE_BATCHES_MIN]
+        before = int(rows["last"][row - 1] if row else bases[rows["log"][row]] - 1)
+        room = int(after["first"][0]) - (last - first)
+        is_bit = any(before < first - (1 << bit) < room for bit in range(63) if first >> bit & 1)
+        if is_bit and after["batches"][after["first"] <= last].sum() >= DENSE_BATCHES_MIN:
+            found.append(row)
+    return found
 
 
 def _exact_place(desk: Desk) -> None:
@@ -345,6 +365,8 @@ def _odd_end(desk: Desk) -> None:
     log = desk.logs[desk.rows["log"][row]]
     if desk.rows["start"][row] == 0 and desk.firsts[row] == log.base_offset:
         return  # the log's name states it too
+    if log.next_base_offset is not None:
+        return  # it is the last one of a log that is placed alone, or the next one is empty
     is_bit = (int(desk.firsts[row]) ^ desk.last(before) + 1).bit_count() == 1
     # A hole between explains the jump.
     if not (is_last and is_bit and desk.touches(before, row)):
@@ -376,6 +398,8 @@ def _far_end(desk: Desk) -> None:
     if len(desk.kept) < 2 or not desk.rows["is_mended"][desk.kept[-1]]:
         return
     row, before = int(desk.kept[-1]), int(desk.kept[-2])
+    if desk.logs[desk.rows["log"][row]].next_base_offset is not None:
+        return  # it ends before that
     lost_bytes = desk.begin_of(row) - desk.end_of(before)
     if desk.firsts[row] - desk.last(before) - 1 > max(0, lost_bytes):
         desk.set_aside([row])
@@ -398,7 +422,8 @@ RULES = (
          " which more entries are wrong than right.", _falling),
     Rule("PLACE-3", "rising",
          "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
-         " Batches that sizes lead to come before all that a search found.",
+         " Batches that sizes lead to come before all that a search found, apart from one that"
+         " contradicts many and whose base offset has one bit too many.",
          "A batch in a value of a broken record: a search found it, so it weighs less than the"
          " batches of the log.", _rising),
     Rule("PLACE-4", "exact place",
@@ -437,18 +462,20 @@ RULES = (
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          " out: one bit of its base offset is wrong.",
          "A last batch with such a jump in a compacted log or after a hole; one whose offset an"
-         " index entry or the log's name states.", _odd_end),
+         " index entry or the log's name states; one that another log follows.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
          " wrong too.",
-         "A mended last batch after damage that is long enough; a last batch whose size was right.",
+         "A mended last batch after damage that is long enough; a last batch whose size was right;"
+         " one that another log follows.",
          _far_end),
     Rule("PLACE-11", "nowhere",
          "What is left is set aside: it contradicts what is kept, or nothing states its place.",
          "Nothing: no later rule decides batches.", _nowhere),
 )  # fmt: skip
 """The decision table."""
-_COPY, _MOVED = RULES[5], RULES[7]
-ORDER = (*RULES[:8], _COPY, *RULES[8:])
-"""The rules in the order in which they are asked: copies of what was moved are looked for again."""
+_COPY, _INSIDE, _MOVED = RULES[5:8]
+ORDER = (*RULES[:5], _INSIDE, _COPY, _MOVED, _COPY, *RULES[8:])
+"""The rules in the order in which they are asked: a copy in the value of a torn batch is a part of
+it, and copies of what was moved are looked for again."""

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches whose size or magic alone is wrong are put back where their checksum proves them."""
 
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
-from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.kafka.batch_table import read_batch_headers
+from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.salvaging.salvage import salvage
+from segproof.stretches.kafka.in_place import IN_PLACE
 from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
 
@@ -27,23 +30,26 @@ def with_bytes(data: bytes, position: int, wrong: bytes) -> bytes:
     return data[:position] + wrong + data[position + len(wrong) :]
 
 
-def pieces_of(path: Path, *batches: bytes, next_offset: int | None = None) -> list[Piece]:
-    """Return the pieces of a log."""
+def placed(path: Path, *batches: bytes, next_offset: int | None = None) -> LogPlacement:
+    """Return what becomes of a log that is named as its first batch states."""
     path.write_bytes(b"".join(batches))
-    file = REAL_FILES.open(str(path))
-    try:
-        return list(LogPieces(file, 0, file.size(), next_offset=next_offset))
-    finally:
-        file.close()
+    table = read_batch_headers(batches[0]).table
+    with closing(REAL_FILES.open(str(path))) as file:
+        return placement_of_log(file, int(table["base_offset"][0]), next_offset)
 
 
-def restorable(path: Path, *batches: bytes, next_offset: int | None = None) -> list[int]:
-    """Return the offsets of the restorable batches of a log; the pieces leave no gap."""
-    pieces = pieces_of(path, *batches, next_offset=next_offset)
-    assert [0, *(one.end for one in pieces)] == [
-        *(one.start for one in pieces), sum(map(len, batches))
-    ]  # fmt: skip
-    return [one.first_offset for one in pieces if one.kind is PieceKind.RESTORABLE]
+def kinds_of(path: Path, *batches: bytes, next_offset: int | None = None) -> list[str]:
+    """Return the kinds of the spans of a log."""
+    return [one.kind.value for one in placed(path, *batches, next_offset=next_offset).spans()]
+
+
+def mended(path: Path, *batches: bytes, next_offset: int | None = None) -> list[int]:
+    """Return the last offsets of the mended batches that are kept in a log."""
+    found = placed(path, *batches, next_offset=next_offset)
+    rows, fates = found.facts.rows, found.placement.fates
+    is_kept = rows["is_mended"] & np.isin(fates, IN_PLACE)
+    lasts = found.placement.firsts + rows["last"] - rows["first"]
+    return [int(last) for last in lasts[is_kept]]
 
 
 @pytest.mark.checks("BATCH-2", "BATCH-3", "SEG-20")
@@ -77,33 +83,33 @@ def test_a_batch_is_put_back_only_where_its_offsets_fit(tmp_path: Path) -> None:
     path = tmp_path / "log"
     wrong = with_bytes(batch(1), 8, b"\x7f")
     high = (1 << 40).to_bytes(8, "big") + wrong[8:]
-    assert [1] == restorable(path, batch(0), wrong, batch(2))
-    assert [1] == restorable(path, batch(0), wrong, batch(9))
-    assert [1] == restorable(path, batch(0), high, batch(2))
-    assert [] == restorable(path, batch(0), high, batch(3))
+    assert [1] == mended(path, batch(0), wrong, batch(2))
+    assert [1] == mended(path, batch(0), wrong, batch(9))
+    assert [1] == mended(path, batch(0), high, batch(2))
+    assert [] == mended(path, batch(0), high, batch(3))
     gone = batch(1)[:40]
-    assert [] == restorable(path, batch(0), gone, high, batch(2))  # it may have been another one
-    assert [] == restorable(path, batch(0), high, gone, batch(2))
-    assert [5] == restorable(path, batch(4), wrong, batch(6))
-    assert [] == restorable(path, batch(4), wrong, batch(7))
-    assert [] == restorable(path, batch(0), batch(1), wrong, batch(2))
+    assert [] == mended(path, batch(0), gone, high, batch(2))  # it may have been another one
+    assert [] == mended(path, batch(0), high, gone, batch(2))
+    assert [5] == mended(path, batch(4), wrong, batch(6))
+    assert [] == mended(path, batch(4), wrong, batch(7))
+    assert [] == mended(path, batch(0), batch(1), wrong, batch(2))
     far = with_bytes(batch(7), 8, b"\x7f")  # at the end of a log
-    assert [7] == restorable(path, batch(6), far)
-    assert [] == restorable(path, batch(5), far)
-    assert [7] == restorable(path, batch(5), far, next_offset=9)
-    assert [] == restorable(path, batch(5), far, next_offset=6)
+    assert [7] == mended(path, batch(6), far)
+    assert [] == mended(path, batch(5), far)
+    assert [7] == mended(path, batch(5), far, next_offset=9)
+    assert [] == mended(path, batch(5), far, next_offset=6)
 
 
 def test_a_batch_with_a_second_damage_stays_broken(tmp_path: Path) -> None:
     """In its content, or in its checksum. A neighbour with a wrong magic is put back."""
     path = tmp_path / "log"
     magic = with_bytes(batch(2), 16, b"\1")
-    assert [1, 2] == restorable(path, batch(0), with_bytes(batch(1), 16, b"\0"), magic, batch(3))
+    assert [1, 2] == mended(path, batch(0), with_bytes(batch(1), 16, b"\0"), magic, batch(3))
     content = with_bytes(batch(1), 65, b"?")
-    assert [2] == restorable(path, batch(0), content, magic, batch(3))
+    assert [2] == mended(path, batch(0), content, magic, batch(3))
     for at in (17, 22, 30, 60, 66):
         twice = with_bytes(batch(1), at, bytes([batch(1)[at] ^ 1]))
-        assert [] == restorable(path, batch(0), with_bytes(twice, 8, b"\x7f"), batch(2))
+        assert [] == mended(path, batch(0), with_bytes(twice, 8, b"\x7f"), batch(2))
 
 
 @pytest.mark.checks("BATCH-3", "SEG-20")
@@ -122,15 +128,15 @@ def test_a_batch_with_a_wrong_size_is_put_back_beside_other_damage(
     bad = [with_bytes(one, 66, b"?") for one in wrong]
     byte = with_bytes(wrong[2], 8, whole[2][8:11] + bytes([whole[2][11] ^ 0x55]))
     gone = b"?" * 50
-    assert [1] == restorable(path, whole[0], wrong[1], bad[2], whole[3])
-    assert [3] == restorable(path, whole[0], bad[1], bad[2], wrong[3], bad[4], whole[5])
-    assert [1, 3] == restorable(path, whole[0], wrong[1], bad[2], wrong[3], bad[4])
-    assert [2] == restorable(path, whole[0], gone, wrong[2], whole[3])
-    assert [2] == restorable(path, whole[0], gone, byte, gone, whole[4])
-    assert [2, 3] == restorable(path, whole[0], gone, wrong[2], wrong[3])
-    assert [1] == restorable(path, whole[0], wrong[1], bytes(9000))
-    assert "zeros" == pieces_of(path, whole[0], wrong[1], bytes(9000))[-1].kind
-    assert ([2] if compression == "none" else []) == restorable(path, *whole[:2], wrong[2], gone)
+    assert [1] == mended(path, whole[0], wrong[1], bad[2], whole[3])
+    assert [3] == mended(path, whole[0], bad[1], bad[2], wrong[3], bad[4], whole[5])
+    assert [1, 3] == mended(path, whole[0], wrong[1], bad[2], wrong[3], bad[4])
+    assert [2] == mended(path, whole[0], gone, wrong[2], whole[3])
+    assert [2] == mended(path, whole[0], gone, byte, gone, whole[4])
+    assert [2, 3] == mended(path, whole[0], gone, wrong[2], wrong[3])
+    assert [1] == mended(path, whole[0], wrong[1], bytes(9000))
+    assert "zeros" == kinds_of(path, whole[0], wrong[1], bytes(9000))[-1]
+    assert ([2] if compression == "none" else []) == mended(path, *whole[:2], wrong[2], gone)
 
 
 @pytest.mark.checks("BATCH-2", "SEG-20")
@@ -150,26 +156,27 @@ def test_the_lengths_of_an_old_message_say_its_size(
     lasts = range(2, 20, count)
     wrong = [with_bytes(one, 8, b"\x7f\1\2\3") for one in whole]
     gone = b"?" * 50
-    assert [lasts[1], lasts[2]] == restorable(path, whole[0], wrong[1], wrong[2], whole[3])
-    assert [lasts[2]] == restorable(path, whole[0], gone, wrong[2], gone, whole[4])
-    assert [lasts[2]] == restorable(path, *whole[:2], wrong[2], gone)
-    assert [lasts[1]] == restorable(path, whole[0], wrong[1])
-    assert [] == restorable(path, whole[0], wrong[3])  # offsets are missing before it
-    assert [] == restorable(path, *whole[:2], wrong[0], whole[2])
+    assert [lasts[1], lasts[2]] == mended(path, whole[0], wrong[1], wrong[2], whole[3])
+    assert [lasts[2]] == mended(path, whole[0], gone, wrong[2], gone, whole[4])
+    assert [lasts[2]] == mended(path, *whole[:2], wrong[2], gone)
+    assert [lasts[1]] == mended(path, whole[0], wrong[1])
+    assert [] == mended(path, whole[0], wrong[3])  # offsets are missing before it
+    assert [] == mended(path, *whole[:2], wrong[0], whole[2])
     high = (1 << 40).to_bytes(8, "big") + wrong[1][8:]
     told = [lasts[1]] if compression == "none" else []  # a wrapped message may say its own offset
-    assert told == restorable(path, whole[0], high, whole[2])
+    assert told == mended(path, whole[0], high, whole[2])
     for at in (12, 16, 17, 20, len(wrong[1]) - 1):
         twice = with_bytes(wrong[1], at, bytes([wrong[1][at] ^ 1]))
-        assert [] == restorable(path, whole[0], twice, whole[2])
+        assert [] == mended(path, whole[0], twice, whole[2])
 
 
-def test_batches_in_a_value_of_a_restorable_one_are_part_of_it(tmp_path: Path) -> None:
+def test_batches_in_a_value_of_a_mended_one_are_part_of_it(tmp_path: Path) -> None:
     """Its checksum says more than theirs. So none of them is told as misplaced."""
     outer = with_bytes(batch(5, batch(900) * 2), 8, b"\x7f")
-    pieces = pieces_of(tmp_path / "log", batch(4), outer, batch(6), batch(7))
-    assert ["sound", "restorable", "sound"] == [one.kind for one in pieces]
-    assert (5, 5, 1) == (pieces[1].first_offset, pieces[1].last_offset, pieces[1].records)
+    found = placed(tmp_path / "log", batch(4), outer, batch(6), batch(7))
+    (_, one, _) = spans = [*found.spans()]
+    assert ["sound", "mended", "sound"] == [each.kind for each in spans]
+    assert (5, 5, 1) == (one.first_offset, one.last_offset, one.records)
 
 
 @pytest.mark.parametrize("wrong", [(8, b"\x7f"), (16, b"\1")])
@@ -180,17 +187,17 @@ def test_a_batch_in_a_value_does_not_take_the_place_of_the_batch_around_it(
     for offset, *inner in ((5, 5), (50, 7), (50, 7, 8, 9)):
         outer = with_bytes(batch(offset, b"".join(map(batch, inner))), *wrong)
         log = batch(4), outer, batch(offset + 1), batch(offset + 2)
-        assert [offset] == restorable(tmp_path / "log", *log)
+        assert [offset] == mended(tmp_path / "log", *log)
 
 
-def test_a_broken_batch_behind_a_restorable_one_that_holds_a_batch_is_not_passed_over(
+def test_a_broken_batch_behind_a_mended_one_that_holds_a_batch_is_not_passed_over(
     tmp_path: Path,
 ) -> None:
-    """The piece behind the batch in the value begins in the restorable one, and goes on."""
+    """The piece behind the batch in the value begins in the mended one, and goes on."""
     path = tmp_path / "log"
     outer = with_bytes(batch(5, batch(900)), 16, b"\1")
-    assert [5, 6] == restorable(path, batch(4), outer, with_bytes(batch(6), 8, b"\x7f"), batch(7))
-    assert [5] == restorable(path, batch(4), outer, with_bytes(batch(6), 66, b"?"), batch(7))
+    assert [5, 6] == mended(path, batch(4), outer, with_bytes(batch(6), 8, b"\x7f"), batch(7))
+    assert [5] == mended(path, batch(4), outer, with_bytes(batch(6), 66, b"?"), batch(7))
 
 
 def test_a_copy_elsewhere_is_not_moved_back_beside_the_restored_batch(tmp_path: Path) -> None:
@@ -214,9 +221,8 @@ def test_a_batch_behind_a_wrong_size_is_set_aside(
 ) -> None:
     """Its records end before the size does, or the size is too large for any: it is not torn."""
     broken = with_bytes(with_bytes(batch(2), 8, size), 66, b"?")
-    log = batch(0), batch(1), broken, batch(0), batch(1)
-    pieces = pieces_of(tmp_path / "log", *log, next_offset=next_offset)
-    assert ["sound", "broken", "misplaced"] == [one.kind for one in pieces]
+    log = batch(0), batch(1), broken, batch(0)
+    assert ["sound", "broken", "aside"] == kinds_of(tmp_path / "log", *log, next_offset=next_offset)
 
 
 @pytest.mark.checks("DUMP-6")
@@ -225,32 +231,31 @@ def test_batches_in_a_value_of_a_torn_batch_are_part_of_it(magic: int, tmp_path:
     """Its lengths lead behind the log, to where its size does. With another size they do not."""
     records = [Record(2, 1000 if magic else -1, None, batch(0) * 3)]
     torn = write_batch(records, base_offset=2, magic=magic)[:-2]
-    kinds = [one.kind for one in pieces_of(tmp_path / "log", batch(0), batch(1), torn)]
-    assert ["sound", "broken"] == kinds
+    path, before = tmp_path / "log", (batch(0), batch(1))
+    assert ["sound", "torn"] == kinds_of(path, *before, torn)
     wrong = with_bytes(torn, 9, b"\1")
-    kinds = [one.kind for one in pieces_of(tmp_path / "log", batch(0), batch(1), wrong)]
-    assert [*["sound", "broken"], *["misplaced"] * 2, "broken"] == kinds
+    assert ["sound", "broken", "aside", "broken"] == kinds_of(path, *before, wrong)
 
 
 def test_batches_that_stand_alone_do_not_use_up_the_checksums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many broken ones between them each is tried up to the next ones only."""
-    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    monkeypatch.setattr("segproof.stretches.kafka.framing.WORK_BYTES", 4 << 20)
     log = [batch(offset) for offset in range(201)]
     log[1::2] = [with_bytes(with_bytes(one, 8, b"\x7f"), 66, b"?") for one in log[1::2]]
     log[199] = with_bytes(batch(199), 8, b"\x7f")
-    assert [199] == restorable(tmp_path / "log", *log)
+    assert [199] == mended(tmp_path / "log", *log)
 
 
 def test_sizes_that_lead_behind_the_log_do_not_end_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No checksum is made for them, so they cost none of those that a search may make."""
-    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    monkeypatch.setattr("segproof.stretches.kafka.framing.WORK_BYTES", 1 << 20)
     log = [batch(offset) for offset in range(101)]
     log[1::2] = [with_bytes(one, 8, b"\x7f") for one in log[1::2]]
-    assert [*range(1, 100, 2)] == restorable(tmp_path / "log", *log)
+    assert [*range(1, 100, 2)] == mended(tmp_path / "log", *log)
 
 
 def test_the_work_for_broken_batches_is_bounded(
@@ -258,8 +263,8 @@ def test_the_work_for_broken_batches_is_bounded(
 ) -> None:
     """Sizes that lead from one broken batch to the next make no quadratic number of checksums."""
     summed = summed_sizes(monkeypatch)
-    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    monkeypatch.setattr("segproof.stretches.kafka.framing.WORK_BYTES", 0)
     one = with_bytes(batch(1), 30, b"?")
     log = [batch(0), *[one] * 2000, batch(2)]
-    assert [] == restorable(tmp_path / "log", *log)
+    assert [] == mended(tmp_path / "log", *log)
     assert len(one) < sum(summed) < 20 * len(one) * 2000

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A damaged log in pieces: no batch that is whole is passed over, and none is made up."""
+"""A damaged log by itself: no batch that is whole is passed over, and none is made up."""
 
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,12 +11,10 @@ import pytest
 
 from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.kafka import Record, write_batch
-from segproof.kafka.batch_table import BatchTable
-from segproof.reading import log_pieces
-from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import PieceKind
-from segproof.stretches.kafka import single_batch
-from segproof.stretches.kafka.facts import Entries
+from segproof.reading.log_placement import placement_of_log
+from segproof.stretches.kafka import framing, mending
+from segproof.stretches.kafka.facts import NO_ENTRIES, Entries
+from segproof.stretches.spans import SpanKind
 from segproof_harness.salvage_draws.kafka_damages import damage_partition
 from segproof_harness.salvage_draws.kafka_partitions import known_partition
 from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
@@ -24,15 +23,18 @@ from segproof_tests.partition_files import batches_of, copied_partition, name_of
 LOGS = {"plain": 60, "txn-a": 1014, "v1-gzip": 1000, "compacted": 4104}
 
 
-def pieces_of(path: Path, data: bytes, **options: object) -> list[tuple[str, int, int]]:
-    """Return kind, start and end of each piece of a log."""
+def spans_of(
+    path: Path,
+    data: bytes,
+    base: int = 0,
+    next_base: int | None = None,
+    entries: Entries = NO_ENTRIES,
+) -> list[tuple[str, int, int]]:
+    """Return kind, start and end of each span of a log."""
     path.write_bytes(data)
-    file = REAL_FILES.open(str(path))
-    try:
-        made = LogPieces(file, 0, len(data), **options)  # type: ignore[arg-type]
-        return [(one.kind.value, one.start, one.end) for one in made]
-    finally:
-        file.close()
+    with closing(REAL_FILES.open(str(path))) as file:
+        placed = placement_of_log(file, base, next_base, entries=entries)
+    return [(one.kind.value, one.start, one.end) for one in placed.spans()]
 
 
 def batch(offset: int, value: bytes = b"value") -> bytes:
@@ -48,30 +50,29 @@ def test_no_whole_batch_is_lost_to_random_damage(scenario: str, tmp_path: Path) 
     log = (copied_partition(scenario, tmp_path) / name).read_bytes()
     for seed in range(25):
         damaged = damage_partition(known_partition(scenario, {0: log}), b"", Random(seed))
-        check_pieces(log, bytes(damaged.files[0]), tmp_path / "damaged.log")
+        check_spans(log, bytes(damaged.files[0]), tmp_path / "damaged.log")
 
 
-def check_pieces(log: bytes, bad: bytes, path: Path) -> None:
-    """Hold the pieces of a damaged log against what the sound one had.
+def check_spans(log: bytes, bad: bytes, path: Path) -> None:
+    """Hold the spans of a damaged log against what the sound one had.
 
     They touch. What is called a batch has a right checksum, and the offsets of the sound ones rise.
-    Each batch of the sound log that is whole in the damaged one is in a piece of batches.
+    Each batch of the sound log that is whole in the damaged one is in a span of batches.
     """
     path.write_bytes(bad)
-    file = REAL_FILES.open(str(path))
-    pieces = list(LogPieces(file, 0, len(bad)))
-    file.close()
-    assert [0, *(one.end for one in pieces)] == [*(one.start for one in pieces), len(bad)]
+    with closing(REAL_FILES.open(str(path))) as file:
+        spans = list(placement_of_log(file, 0, None).spans())
+    assert [0, *(one.end for one in spans)] == [*(one.start for one in spans), len(bad)]
     found, reached = [], -1
-    for piece in pieces:
-        if piece.kind in (PieceKind.SOUND, PieceKind.MISPLACED):
-            own = list(framed(bad[piece.start : piece.end]))
-            assert len(own) == piece.batches
+    for span in spans:
+        if span.batches and span.kind is not SpanKind.MENDED:
+            own = list(framed(bad[span.start : span.end]))
+            assert len(own) == span.batches
             assert all(map(is_sound, own))
-            found += batches_of(bad[piece.start : piece.end])
-        if piece.kind is PieceKind.SOUND:
-            assert reached < piece.first_offset <= piece.last_offset
-            reached = piece.last_offset
+            found += batches_of(bad[span.start : span.end])
+        if span.kind in (SpanKind.SOUND, SpanKind.MENDED, SpanKind.RESTORED):
+            assert reached < span.first_offset <= span.last_offset
+            reached = span.last_offset
     assert [] == [one[:8].hex() for one in batches_of(log) if one in bad and one not in found]
 
 
@@ -83,7 +84,7 @@ def test_the_smallest_message_behind_damage_is_found_at_the_end(tmp_path: Path) 
         for offset in range(3)
     ]
     assert [26] * 3 == list(map(len, small))
-    found = pieces_of(tmp_path / "log", small[0] + b"?" * 26 + small[2])
+    found = spans_of(tmp_path / "log", small[0] + b"?" * 26 + small[2])
     assert [("sound", 0, 26), ("broken", 26, 52), ("sound", 52, 78)] == found
 
 
@@ -95,14 +96,18 @@ def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: P
     rest = b"".join(batch(offset) for offset in range(3, 9))
     size = len(wrong)
     log = batch(0) + wrong + batch(2) + rest
-    sound = [("sound", 0, size), ("misplaced", size, 2 * size)]
-    assert [*sound, ("sound", 2 * size, len(log))] == pieces_of(tmp_path / "log", log)
+    assert [
+        ("sound", 0, size),
+        ("restored", size, 2 * size),
+        ("sound", 2 * size, len(log)),
+    ] == spans_of(tmp_path / "log", log)
     beside = batch(0) + wrong + b"?" * size + rest
     assert [
-        *sound,
+        ("sound", 0, size),
+        ("aside", size, 2 * size),
         ("broken", 2 * size, 3 * size),
         ("sound", 3 * size, len(log)),
-    ] == pieces_of(tmp_path / "log", beside)
+    ] == spans_of(tmp_path / "log", beside)
 
 
 @pytest.mark.checks("BATCH-3")
@@ -116,9 +121,9 @@ def test_of_two_batches_with_the_same_offsets_the_one_that_goes_on_is_sound(
         for mask in (1, 2, 4):
             bad = bytearray(log)
             bad[start + 7] ^= mask
-            told = pieces_of(tmp_path / "log", bytes(bad), reached=59, limit=162)
-            misplaced = [(first, end) for kind, first, end in told if kind == "misplaced"]
-            assert [(start, start + len(one))] == misplaced, (start, mask)
+            told = spans_of(tmp_path / "log", bytes(bad), 60, 162)
+            others = [(first, end) for kind, first, end in told if kind != "sound"]
+            assert [(start, start + len(one))] == others, (start, mask)
         start += len(one)
 
 
@@ -135,11 +140,11 @@ def test_a_wrong_bit_before_damage_misplaces_no_run_behind_it(before: int, tmp_p
     sound = [("sound", 0, start)] if before else []
     assert [
         *sound,
-        ("misplaced", start, start + size),
+        ("aside", start, start + size),
         ("broken", start + size, start + 2 * size),
         ("sound", start + 2 * size, end),
         ("broken", end, len(log)),
-    ] == pieces_of(tmp_path / "log", log)
+    ] == spans_of(tmp_path / "log", log)
 
 
 @pytest.mark.checks("BATCH-3")
@@ -157,9 +162,9 @@ def test_the_head_of_many_batches_speaks_against_no_batch_before_it(tmp_path: Pa
     start, end = len(before), len(before + low)
     assert [
         ("sound", 0, start),
-        ("misplaced", start, end),
+        ("aside", start, end),
         ("sound", end, len(log)),
-    ] == pieces_of(tmp_path / "log", log)
+    ] == spans_of(tmp_path / "log", log)
 
 
 @pytest.mark.checks("DUMP-6")
@@ -173,11 +178,10 @@ def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: P
     assert [
         ("sound", 0, len(before)),
         ("broken", len(before), inner),
-        ("misplaced", inner, inner + len(batch(900))),
-        ("misplaced", inner + len(batch(900)), inner + 2 * len(batch(900))),
+        ("aside", inner, inner + 2 * len(batch(900))),
         ("broken", inner + 2 * len(batch(900)), end),
         ("sound", end, len(log)),
-    ] == pieces_of(tmp_path / "log", log)
+    ] == spans_of(tmp_path / "log", log)
 
 
 @pytest.mark.checks("SEG-7")
@@ -185,20 +189,18 @@ def test_an_entry_of_the_index_leads_on_where_too_much_looks_like_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search may give up before it: the entry is looked at first."""
-    monkeypatch.setattr(log_pieces, "CRC_BYTES", 1 << 12)
-    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
+    monkeypatch.setattr(framing, "WORK_BYTES", 1 << 12)
+    monkeypatch.setattr(framing, "WORK_BYTES_OF_A_BYTE", 0)
     fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + batch(2)[12:61]
     bad = b"\xff" * 20 + fake * 200
     log = batch(0) + bad + batch(3) + batch(4)
     start, end = len(batch(0)), len(batch(0) + bad)
-    blind = pieces_of(tmp_path / "log", log)
+    blind = spans_of(tmp_path / "log", log)
     assert ["sound", "broken", "unsearched"] == [one[0] for one in blind]
     entries = Entries(np.array([3]), np.array([end]))
-    assert [
-        ("sound", 0, start),
-        ("broken", start, end),
-        ("sound", end, len(log)),
-    ] == pieces_of(tmp_path / "log", log, entries=entries)
+    told = spans_of(tmp_path / "log", log, entries=entries)
+    assert ["sound", "broken", "unsearched", "sound"] == [one[0] for one in told]
+    assert [("sound", 0, start), ("sound", end, len(log))] == [told[0], told[-1]]
 
 
 @pytest.mark.checks("SEG-7")
@@ -206,14 +208,14 @@ def test_a_search_that_gave_up_costs_no_sound_batch_behind_an_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the entry on, sizes lead through any number of blocks of the log."""
-    monkeypatch.setattr(log_pieces, "CRC_BYTES", 1 << 12)
-    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
+    monkeypatch.setattr(framing, "WORK_BYTES", 1 << 12)
+    monkeypatch.setattr(framing, "WORK_BYTES_OF_A_BYTE", 0)
     fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + batch(2)[12:61]
     rest = [batch(offset, bytes(70_000)) for offset in range(4, 600)]
     head = batch(0) + b"\xff" * 20 + fake * 200
     log = b"".join([head, batch(3), *rest])
     entries = Entries(np.array([3]), np.array([len(head)]))
-    told = pieces_of(tmp_path / "log", log, entries=entries)
+    told = spans_of(tmp_path / "log", log, entries=entries)
     assert ("sound", len(head), len(log)) == told[-1]
 
 
@@ -223,16 +225,16 @@ def test_each_entry_of_the_index_is_looked_at_once(
     """However many gaps there are: behind each of them lie entries that lead to broken batches."""
     looked = list[int]()
 
-    def count(file: ReadOnlyFile, position: int, end: int) -> BatchTable | None:
+    def count(file: ReadOnlyFile, position: int) -> int:
         looked.append(position)
-        return single_batch.header_at(file, position, end)
+        return mending.end_at(file, position)
 
-    monkeypatch.setattr(log_pieces, "header_at", count)
+    monkeypatch.setattr(framing, "end_at", count)
     bad = b"?" * 8 + (48).to_bytes(4, "big") + b"?" * 48
     batches = [batch(offset) if offset % 3 else bad for offset in range(150)]
     starts = np.cumsum([0, *map(len, batches)])[:-1]
     entries = Entries(np.arange(150)[::3], starts[::3])
-    told = pieces_of(tmp_path / "log", b"".join(batches), entries=entries)
+    told = spans_of(tmp_path / "log", b"".join(batches), entries=entries)
     assert 100 == len(told)
     for position in starts[::3].tolist():
         assert looked.count(position) <= 2  # once more as what may follow a batch
@@ -244,17 +246,17 @@ def test_a_batch_of_elsewhere_is_found_behind_a_broken_one(offset: int, tmp_path
     """Its checksum holds, though its offset is of another segment or has a wrong bit: it stays."""
     broken = batch(1)[:12] + b"?" * 60
     away = offset.to_bytes(8, "big") + batch(2)[8:]
-    told = pieces_of(tmp_path / "log", batch(0) + broken + away + batch(3), limit=100)
+    told = spans_of(tmp_path / "log", batch(0) + broken + away + batch(3), next_base=100)
     start = len(batch(0) + broken)
-    assert ("misplaced", start, start + len(away)) in told
+    assert ("aside", start, start + len(away)) in told
 
 
-def test_a_control_batch_that_is_no_marker_is_a_piece_of_its_own(tmp_path: Path) -> None:
+def test_a_control_batch_that_is_no_marker_is_a_span_of_its_own(tmp_path: Path) -> None:
     """No broker loads a log with it."""
     odd = write_batch([Record(1, 1000, b"\0", b"")], base_offset=1, is_control=True,
                       is_transactional=True, producer_id=7, producer_epoch=0)  # fmt: skip
-    kinds = [one[0] for one in pieces_of(tmp_path / "log", batch(0) + odd + batch(2))]
-    assert [PieceKind.SOUND, PieceKind.UNLOADABLE, PieceKind.SOUND] == kinds
+    kinds = [one[0] for one in spans_of(tmp_path / "log", batch(0) + odd + batch(2))]
+    assert ["sound", "aside", "sound"] == kinds
 
 
 @pytest.mark.checks("BATCH-3")
@@ -268,8 +270,8 @@ def test_an_old_message_with_any_offset_is_found_behind_a_break(
     batches = batches_of((copied_partition(scenario, tmp_path) / name).read_bytes())[:12]
     wild = base_offset.to_bytes(8, "big", signed=True) + batches[8][8:]
     log = [*batches[:4], b"?" * 99, *batches[5:8], b"?" * 99, wild, b"?" * 99]
-    pieces = pieces_of(tmp_path / "a.log", b"".join(log), limit=1 << 40)
-    known = {end - start for kind, start, end in pieces if kind in ("sound", "misplaced")}
+    spans = spans_of(tmp_path / "a.log", b"".join(log), next_base=1 << 30)
+    known = {end - start for kind, start, end in spans if kind in ("sound", "aside")}
     assert len(wild) in known
     assert sum(map(len, batches[5:8])) in known
 
@@ -300,7 +302,7 @@ def test_a_hole_before_damage_is_passed_over(last: bytes, tmp_path: Path) -> Non
         file.seek(far)
         file.write(last)
     counted: Any = CountedFile(path)
-    found = list(LogPieces(counted, 0, far + len(last)))
+    found = list(placement_of_log(counted, 0, None).spans())
     counted.close()
     assert counted.read_bytes < 64 << 20
     kinds = [(one.kind.value, one.start) for one in found]
