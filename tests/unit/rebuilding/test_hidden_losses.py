@@ -10,7 +10,7 @@ from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof_tests.older_copies import put_back
-from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of
+from segproof_tests.partition_files import aged, batches_of, copied_partition, looked_at, name_of
 from segproof_tests.rows import paired
 
 INDEXES = (".index", ".timeindex")
@@ -137,6 +137,18 @@ def test_a_cut_leaves_out_only_what_is_no_batch(tail: str, tmp_path: Path) -> No
     assert is_cut == (not done.findings) == out.exists()
     assert not any("--cut-tail" in one.hint for one in done.findings)
     assert not is_cut or (out / log.name).read_bytes() == data[:start]
+
+
+@pytest.mark.checks("BATCH-3")
+def test_copies_in_the_value_of_a_torn_batch_are_parts_of_it(tmp_path: Path) -> None:
+    """A mirrored log has such values: their batches may be those that the log holds too."""
+    folder, out = copied_partition("plain", tmp_path), tmp_path / "out" / "plain-0"
+    log = folder / name_of(693, ".log")
+    *whole, last = batches_of(log.read_bytes())
+    log.write_bytes(b"".join(whole) + torn(last, b"".join(whole[:2])))
+    done = rebuild(aged(folder), out, cut_tail=True)
+    assert not done.findings
+    assert (out / log.name).read_bytes() == b"".join(whole)
 
 
 @pytest.mark.checks("SEG-7", "DISK-9")
