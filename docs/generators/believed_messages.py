@@ -28,8 +28,9 @@ each one says, which broker stored it, and where the units of the queues and the
 index lead. Units are the second witness: each says offset and size of a message. The first rule
 that applies to a message decides it.
 
-No command decides by this table yet. `segproof salvage` decides by older code, which differs in
-rare cases.
+`segproof salvage` saves a store by this table: what is kept, restored or moved is in the new log,
+at the offset that the table gives it. All else stays in the old log, and the report says in which
+file and bytes. `segproof verify` counts what is lost by older code, which differs in rare cases.
 
 ## How to read the pictures
 

@@ -211,8 +211,8 @@ def _message_lines(told: "SalvagedStore") -> Iterator[str]:
         )
     if told.misplaced_messages:
         yield (
-            f"misplaced: {plural(told.misplaced_messages, 'message')} of another place in the log,"
-            " as a disk leaves them that wrote a block to a wrong place"
+            f"misplaced: {plural(told.misplaced_messages, 'message')} with a wrong offset, which"
+            " nothing puts right: they are not in the new store, and stay in the old log"
         )
     if told.foreign_messages:
         yield (

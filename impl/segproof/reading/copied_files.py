@@ -73,17 +73,6 @@ def without(log: CommitLog, found: Sequence[CopiedFile], files: Files) -> Commit
     return CommitLog(log.store_path, log.mapped_file_size, kept, files) if found else log
 
 
-def count_messages(log: CommitLog, found: Sequence[CopiedFile], files: Files) -> int:
-    """Return how many sound messages are in copies. Raises: OSError."""
-    count = 0
-    for copy in found:
-        one = copy.log_file._replace(start=copy.of.start)
-        alone = CommitLog(log.store_path, log.mapped_file_size, (one,), files)
-        pieces = StorePieces(alone, files)
-        count += sum(len(piece.rows) for piece in pieces if not isinstance(piece, Gap))
-    return count
-
-
 def _head(one: LogFile, files: Files) -> bytes:
     """Return the first bytes of a file, up to the offset that its first message says."""
     with suppress(OSError), closing(files.open(one.path)) as file:

@@ -62,6 +62,20 @@ class _Evidence(NamedTuple):
         return self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right
 
 
+def words_of_other_log(store_path: str, right: int, wrong: int) -> str:
+    """Return what a salvage leaves out of a store whose queues and index are of another log.
+
+    `right` and `wrong` count the first places in its files that they lead to.
+    """
+    return (
+        f"{posixpath.join(store_path, COMMIT_LOG)}: this log is not that of index"
+        " and queues: it is of another store, was emptied or begun again; of the first"
+        f" {right + wrong} places in it that they lead to, {wrong} have no"
+        " message of theirs. The messages of the former log are not in the new store, and no"
+        " queue that only they had: look for the former log, and keep the old store"
+    )
+
+
 @dataclass(slots=True)
 class ForeignRange:
     """Foreign messages that follow each other in a file."""
@@ -158,22 +172,6 @@ class ForeignMessages:
     def are_possible(self) -> bool:
         """Whether there may be any."""
         return self._is_asked or bool(self._files_of_others)
-
-    @property
-    def is_other_log(self) -> bool:
-        """Whether queues and index were made of another log than this whole one (RMQDISK-44)."""
-        is_other = self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right
-        return is_other and not self._files_of_others
-
-    def words_of_other_log(self) -> str:
-        """Return what a salvage of such a store leaves out."""
-        return (
-            f"{posixpath.join(self._log.store_path, COMMIT_LOG)}: this log is not that of index"
-            " and queues: it is of another store, was emptied or begun again; of the first"
-            f" {self.right + self.wrong} places in it that they lead to, {self.wrong} have no"
-            " message of theirs. The messages of the former log are not in the new store, and no"
-            " queue that only they had: look for the former log, and keep the old store"
-        )
 
     def parts(
         self, block: MessageBlock, goes_on: Callable[[Message], bool]

@@ -64,7 +64,7 @@ def placed(
 def more(facts: Facts, needs: Needs, framed: FramedLog, files: Files) -> Facts:
     """Return facts with what a decision needs. Raises: OSError."""
     if needs.units or needs.places:
-        units = _wanted(framed.log.store_path, needs, files)
+        units = _wanted(framed.log, needs, files)
         framed.meet(facts, units)
         facts = with_units(facts, needs, units)
     return framed.messages(facts, list(needs.rows)) if needs.rows else facts
@@ -102,7 +102,7 @@ def _sample(log: CommitLog, files: Files) -> tuple[Units, tuple[Range, ...]]:
     if not len(begins):
         return np.empty(0, UNIT), ()
     counts, found, is_all = np.zeros(len(begins), np.int64), [np.empty(0, UNIT)], True
-    for units in _units(log.store_path, files):
+    for units in _units(log, files):
         at = np.searchsorted(begins, units["offset"], "right") - 1
         is_in = (at >= 0) & (units["offset"] < begins[np.maximum(at, 0)] + log.mapped_file_size)
         is_all &= bool(is_in.all())
@@ -117,14 +117,16 @@ def _sample(log: CommitLog, files: Files) -> tuple[Units, tuple[Range, ...]]:
     return units[np.argsort(units["offset"], kind="stable")], known
 
 
-def _wanted(store: str, needs: Needs, files: Files) -> Units:
-    some = (units[_are_wanted(units, needs)] for units in _units(store, files))
+def _wanted(log: CommitLog, needs: Needs, files: Files) -> Units:
+    some = (units[_are_wanted(units, needs)] for units in _units(log, files))
     found = np.concatenate([np.empty(0, UNIT), *some])
     return found[np.argsort(found["offset"], kind="stable")]
 
 
-def _units(store: str, files: Files) -> Iterator[Units]:
-    """Yield the units of all queues and the entries of the index."""
+def _units(log: CommitLog, files: Files) -> Iterator[Units]:
+    """Yield the units of all queues and the entries of the index, but for entries that lead to the
+    begin of a file: there a message begins in any store."""
+    store, begins = log.store_path, [one.start for one in log.log_files]
     with suppress(OSError):
         for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
             name = os.path.basename(topic)
@@ -138,7 +140,8 @@ def _units(store: str, files: Files) -> Iterator[Units]:
         for rows in batch_units(store, files):
             yield _made(rows[:, 0], rows[:, 1])
     for offsets in index_offsets(os.path.join(store, INDEX), files):
-        yield _made(offsets, np.zeros(len(offsets), np.int64))
+        told = offsets[~np.isin(offsets, begins)]
+        yield _made(told, np.zeros(len(told), np.int64))
 
 
 def _units_of(queue: str, mark: int, files: Files) -> Iterator[Units]:

@@ -11,9 +11,7 @@ A number that falls, or rises by more than messages have room before it in the l
 its message has no unit. So it is with what an earlier recovery has cut off. No checksum covers
 numbers, topics and queue ids. So a number that rises is believed if the old queue has the message
 there, or if the next message goes on behind it; the last one if a gap has room for what is between.
-Where two messages have one number, the old queue tells whose it is, else the first has it. A
-message that says another offset than that at which it lies has a unit only if its number is the
-next one: else it may be of a block that a disk wrote to a wrong place.
+Where two messages have one number, the old queue tells whose it is, else the first has it.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: ConsumeQueue, DefaultMessageStore.getMessage,
 CommitLog.rollNextFile.
@@ -80,8 +78,6 @@ class _Numbered(NamedTuple):
     unit: tuple[int, int, int]
     gap_bytes: int
     """Bytes of all gaps in the log before it."""
-    is_own: bool
-    """Whether it says the offset at which it lies."""
 
 
 class _Queue:
@@ -166,40 +162,28 @@ class ConsumeQueueCopy:
         was_there = has_folder(os.path.join(self._old, topic), str(queue_id), self._files)
         return 0 if was_there or are_some_lost else None
 
-    def goes_on(self, message: Message) -> bool:
-        """Return whether a message has the next number of a queue that has a message."""
-        queue = self._queues.get((message.topic, message.queue_id))
-        if queue is None or message.sys_flag & TRANSACTION_BITS not in (0, 8):
-            return False
-        numbers = [queue.following] if queue.is_begun else []
-        if queue.doubted is not None:
-            numbers.append(queue.doubted.number + 1)
-        return message.queue_offset in numbers
+    def put(self, message: Message, offset: int) -> None:
+        """Take a message at its offset in the log, whatever offset it says.
 
-    def put(self, message: Message, offset: int) -> bool:
-        """Take a message at its offset in the log; return whether its number fits, or may fit.
-
-        One that no queue is to have fits. Raises: TooLargeError; OSError.
+        Raises: TooLargeError; OSError.
         """
-        if message.sys_flag & TRANSACTION_BITS not in (0, 8):
-            return True
-        if message.topic in self._without_queues:
-            return message.physical_offset == offset
+        is_queued = message.sys_flag & TRANSACTION_BITS in (0, 8)
+        if not is_queued or message.topic in self._without_queues:
+            return
         key = (message.topic, message.queue_id)
         if message.sys_flag & INNER_BATCH:
             self._of_batches.add(key)
         if not _is_name(message.topic) or not 0 <= message.queue_id <= QUEUE_ID_MAX:
             self.unqueued += 1
-            return False
+            return
         unit = (offset, message.total_size, dispatch_request_of(message).tags_code)
-        is_own = message.physical_offset == offset
-        one = _Numbered(message.queue_offset, unit, self._gap_bytes, is_own)
+        one = _Numbered(message.queue_offset, unit, self._gap_bytes)
         queue = self._queues.get(key)
         if queue is not None and queue.doubted is not None:
             queue = self._resolve(key, queue, queue.doubted, one)
         if queue is None:
             queue = self._new_queue(key, one)
-        return self._take(key, queue, one)
+        self._take(key, queue, one)
 
     def _resolve(
         self, key: tuple[str, int], queue: _Queue, doubted: _Numbered, one: _Numbered
@@ -231,29 +215,21 @@ class ConsumeQueueCopy:
         self._queues[key] = queue
         return queue
 
-    def _take(self, key: tuple[str, int], queue: _Queue, one: _Numbered) -> bool:
+    def _take(self, key: tuple[str, int], queue: _Queue, one: _Numbered) -> None:
         lost = one.number - queue.following
-        if one.is_own:
-            fits = 0 <= lost <= (one.unit[0] - queue.reached) // MESSAGE_BYTES_MIN
-        else:
-            # The number of the first message of a queue that goes on says nothing.
-            fits = lost == 0 and (queue.is_begun or queue.following == 0)
+        fits = 0 <= lost <= (one.unit[0] - queue.reached) // MESSAGE_BYTES_MIN
         if not fits or one.number * UNIT_BYTES > LAST_START:
-            if lost < 0 and self._replace(queue, one):
-                return True
-            self._leave_out(key, queue)
-            return False
+            if lost >= 0 or not self._replace(queue, one):
+                self._leave_out(key, queue)
+            return
         is_first = not queue.is_begun and (lost or queue.following)
-        if (lost or is_first) and one.is_own and not self._is_old_unit(queue, one):
+        if (lost or is_first) and not self._is_old_unit(queue, one):
             queue.doubted = one
         else:
             self._add_numbered(key, queue, one)
-        return True
 
     def _is_old_unit(self, queue: _Queue, one: _Numbered) -> bool:
-        """Return whether the old queue leads to a message at its number, and the message knows."""
-        if not one.is_own:
-            return False
+        """Return whether the old queue leads to a message at its number."""
         offset, size, _ = one.unit
         folder = os.path.join(self._old, queue.folder)
         return (one.number, offset, size) in self._old_tags(folder, one.number, 1)

@@ -47,7 +47,7 @@ class SalvagedStore:
     misnamed_files: list[Misnamed] = field(default_factory=list)
     """Files of the log that were read at the offset that their messages say, not their name."""
     restored_messages: int = 0
-    """Messages that said another offset than that at which they lie, and fit there."""
+    """Messages that said another offset than that at which they lie, and belong there."""
     restored_times: int = 0
     """Messages with an impossible store time (RMQDISK-40), which got the likely one."""
     fillers: int = 0
@@ -57,11 +57,11 @@ class SalvagedStore:
     copied_messages: int = 0
     """Further copies of messages that lie at their own offsets: they are left out."""
     misplaced_messages: int = 0
-    """Messages that said another offset, and whose number does not go on here: of a block that a
-    disk wrote to a wrong place, or of an earlier file. Keys and offsets find them."""
+    """Single messages that say another offset than that at which they lie: another one has it, or
+    nothing tells their place. They are left out, and stay in the old log (`left_out`)."""
     foreign_messages: int = 0
-    """Messages of another store, whose file was copied over one of this log: they are left out, and
-    stay in the old log (`left_out`)."""
+    """Messages of another store or of an earlier file, which were copied over this log: they are
+    left out, and stay in the old log (`left_out`)."""
     older_messages: int = 0
     """Messages after a gap that are older than the last message before the gap: an earlier recovery
     may have cut them off."""

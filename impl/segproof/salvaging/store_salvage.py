@@ -7,7 +7,7 @@ Not covered: extension files of queues; queues and indexes kept in RocksDB; time
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
@@ -17,20 +17,18 @@ import numpy as np
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
+from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
 from segproof.reading.commit_log_damage import FILES_BEYOND
-from segproof.reading.copied_files import copied_files, count_messages, without
-from segproof.reading.foreign_messages import ForeignMessages, SetAside
+from segproof.reading.foreign_messages import WRONG_MIN, WRONG_TIMES, words_of_other_log
 from segproof.reading.index_times import IndexTimes
-from segproof.reading.log_names import in_step, with_right_names
+from segproof.reading.log_in_order import OF_MOVED, Filler, LogInOrder
 from segproof.reading.log_rows import linked_folders
-from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind
 from segproof.reading.store_reach import ends_of, later_messages
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
@@ -51,22 +49,21 @@ from segproof.rebuilding.store_geometry import (
 )
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import STORE_TIME_V4, CommitLog, LogFile
+from segproof.rocketmq.commit_log import STORE_TIME_V4, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
 from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
+from segproof.salvaging.commit_log_copy import CommitLogCopy
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, queue_file_size
 from segproof.salvaging.offsets_beyond import offsets_beyond
 from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.salvaged_store import SalvagedStore, StoreGap
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
-from segproof.stretches.rocketmq.candidates import filler_rows
+from segproof.stretches.rocketmq.desk import Fate
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
-from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.rocketmq.log_files import judged_log
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
@@ -112,16 +109,9 @@ def salvage_store(
         raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)
     rests = RestsOfFiles(log, files)
-    copies = copied_files(rests.log, rests)
-    log, misnamed = with_right_names(without(rests.log, copies, rests), rests)
-    unknown = unknown_files(log, files, lambda path: ReadableParts(rests.open(path)))
-    log, odd = in_step(log, rests)
-    run = _Salvage(log, target, files, on_progress, rests)
-    run.put_in_order(odd)
-    run.told.copied_messages += count_messages(rests.log, copies, rests)
-    run.told.misnamed_files = misnamed
+    run = _Salvage(rests.log, target, files, on_progress, rests)
     run.told.log_folders = linked_folders(rests.log)
-    run.told.left_out += [one.words_of_salvage() for one in unknown]
+    run.tell_unknown()
     run.told.left_out += [f"{one.path}: {one.message}" for one in odd_files]
     if beside is not None:
         run.told.left_out.append(f"{beside.path}: {beside.words}; nothing of it was saved")
@@ -162,19 +152,19 @@ class _Salvage:
         rests: RestsOfFiles,
     ) -> None:  # fmt: skip
         self.told = SalvagedStore(log.store_path, None, mapped_file_size=log.mapped_file_size)
-        self._log = log
         self._target = target
         self._files = files
         self._rests = rests
         self.told.bytes_read = sum(one.size_bytes for one in log.log_files)
         self._meter = Meter(on_progress, 2 * self.told.bytes_read)
-        self._open_file: Callable[[str], ReadOnlyFile] = rests.open
+        self._in_order = LogInOrder(log, rests, open_file=rests.open, advance=self._meter.add)
+        self._log = self._in_order.log
+        self._tell_placed()
         self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
         self._queues = ConsumeQueueCopy(
             log.store_path, target, queue_file_size(log.store_path, files), log.mapped_file_size,
             files,
         )  # fmt: skip
-        self._set_aside = SetAside()
         self._gaps: list[Gap] = []
         self._zeros: list[Gap] = []
         """Zeros at the end so far: a gap if anything follows."""
@@ -186,7 +176,6 @@ class _Salvage:
         """The largest store time of the messages so far, as they say."""
         self._times = TimesAround[_Stored]()
         self._old_times = IndexTimes(os.path.join(log.store_path, INDEX), files)
-        self._opened: list[ReadableParts] = []
         self._restored: set[int] = set()
         """The places of messages that got a likely store time."""
         self._sound_end = 0
@@ -196,46 +185,47 @@ class _Salvage:
 
     # --- log and queues
 
-    def put_in_order(self, odd: list[LogFile]) -> None:
-        """Find messages that lie elsewhere than at their own offsets. Leave out each `odd` file if
-        all of its messages have another place. Raises: OSError."""
-        moved = MovedMessages(
-            self._log, self._rests, advance=self._meter.add,
-            open_file=lambda path: ReadableParts(self._rests.open(path)),
-        )  # fmt: skip
-        moved.without([one for one in odd if not moved.of_file(one).left])
-        self._log, self._open_file = moved.log, moved.open
-        self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
-        self.told.restored_messages = moved.restored
-        length = self._log.mapped_file_size - moved.bytes_put_in
+    def _tell_placed(self) -> None:
+        """Tell what became of the messages of the old log."""
+        told, placed = self.told, self._in_order
+        told.moved_messages = placed.count(Fate.MOVED)
+        told.copied_messages = placed.count(Fate.COPY)
+        told.restored_messages = placed.count(Fate.RESTORED)
+        told.fillers = placed.count(Fate.FILLER)
+        told.misnamed_files = placed.misnamed()
+        told.unreadable_bytes = placed.unreadable_bytes
+        length = self._log.mapped_file_size - placed.bytes_put_in
         is_alone, is_odd = len(self._log.log_files) == 1, self._log.mapped_file_size % PAGE_BYTES
         if is_alone and is_odd and not length % PAGE_BYTES:
-            self.told.file_size_by_messages = length
-        self._foreign = ForeignMessages(
-            moved, self._files, lambda path: ReadableParts(self._open_file(path))
-        )
+            told.file_size_by_messages = length
+
+    def tell_unknown(self) -> None:
+        """Tell of files whose messages do not go on where the log before them ends."""
+        on_disk = {one.path for one in self._rests.log.log_files}
+        files = tuple(one for one in self._log.log_files if one.path in on_disk)
+        log = CommitLog(self._log.store_path, self._log.mapped_file_size, files, self._files)
+        unknown = unknown_files(log, self._files, self._in_order.open)
+        self.told.left_out += [one.words_of_salvage() for one in unknown]
 
     def copy(self) -> None:
-        """Copy all sound messages, and make their queues."""
+        """Copy all that is kept, and make its queues."""
         told = self.told
-        pieces = StorePieces(self._log, self._files, open_file=self._open, advance=self._meter.add)
-        for piece in pieces:
+        for piece in self._in_order.pieces():
             if isinstance(piece, Gap):
                 self._zeros.append(piece)
                 if piece.kind is not GapKind.ZEROS:
                     self._close_gaps()
-                continue
-            readable = self._readable(piece)
-            own = (one for part in readable for one in self._without_foreign(part))
-            for run in (one for part in own for one in self._without_fillers(part)):
-                if block := self._fitting(run):
-                    self._close_gaps()
-                    self._keep(block)
+            elif isinstance(piece, Filler):
+                # It is made new from the messages around: so a second salvage changes no byte.
+                self._queues.lose(piece.end - piece.start)
+            else:
+                self._close_gaps()
+                self._keep(piece)
+                self._meter.add(int(piece.rows[:, 1].sum()))
         for one, around in self._times.finish():
             self._judge_times(one, around)
         self._new_log.close()
         self._queues.close()
-        told.unreadable_bytes = sum(one.unreadable_bytes for one in self._opened)
         told.restored_times = len(self._restored)
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
@@ -246,86 +236,26 @@ class _Salvage:
             )
             told.left_out += later
             told.is_lost_exact &= not later
-        if self._foreign.is_other_log:
-            told.left_out.append(self._foreign.words_of_other_log())
-        told.foreign_messages = self._set_aside.messages
-        for each in self._set_aside.ranges:
-            told.left_out.append(each.words(*self._place_of(each.start)))
+        self._tell_left()
 
-    def _place_of(self, offset: int) -> tuple[str, int]:
-        """Return in which file of the old log an offset lies, and where."""
-        found = self._log.file_of(offset)
-        assert found is not None
-        return self._rests.place_of(found.path, offset - found.start)
-
-    def _open(self, path: str) -> ReadOnlyFile:
-        self._opened.append(ReadableParts(self._open_file(path)))
-        return self._opened[-1]
-
-    def _file_start(self, block: MessageBlock) -> int:
-        found = self._log.file_of(int(block.lies_at[0]))
-        assert found is not None
-        return found.start
-
-    def _readable(self, block: MessageBlock) -> Iterator[MessageBlock]:
-        """Yield the messages of a block without those that lie in part where the disk gave nothing.
-
-        There zeros stand for properties, which no checksum covers.
-        """
-        bad = np.array(sorted(self._opened[-1].unreadable), np.int64)
-        begins = block.lies_at - self._file_start(block)
-        ends = begins + block.rows[:, 1]
-        first = np.searchsorted(bad, begins - BLOCK_BYTES, "right")
-        is_bad = first < np.searchsorted(bad, ends, "left")
-        edges = np.flatnonzero(np.diff(is_bad)) + 1
-        for rows, bads in zip(np.split(block.rows, edges), np.split(is_bad, edges), strict=True):
-            run = block._replace(rows=rows)
-            if not bads[0]:
-                yield run
-                continue
-            self._broken(int(run.lies_at[0]), int(run.lies_at[-1] + rows[-1, 1]))
-
-    def _without_foreign(self, block: MessageBlock) -> Iterator[MessageBlock]:
-        """Yield the messages of a block without those of another store: these are a gap."""
-        for part, is_foreign in self._foreign.parts(block, self._queues.goes_on):
-            if not is_foreign:
-                yield part
-                continue
-            start, end = int(part.lies_at[0]), int(part.lies_at[-1] + part.rows[-1, 1])
-            self._set_aside.add(start, end, len(part.rows))
-            self._broken(start, end)
-
-    def _without_fillers(self, block: MessageBlock) -> Iterator[MessageBlock]:
-        """Yield the messages of a block without those with which an earlier salvage filled gaps.
-
-        They are made new from the messages around: so a second salvage changes no byte.
-        """
-        fills = filler_rows(block)
-        self.told.fillers += len(fills)
-        first = 0
-        for number in fills:
-            if first < number:
-                yield block._replace(rows=block.rows[first:number])
-            # After the messages before it: these have no room in what the filler stands for.
-            self._queues.lose(int(block.rows[number, 1]))
-            first = number + 1
-        if first < len(block.rows):
-            yield block._replace(rows=block.rows[first:])
-
-    def _fitting(self, block: MessageBlock) -> MessageBlock | None:
-        """Return the messages of a block that have nothing, or room for a filler, before them."""
-        start = self._file_start(block)
-        while len(block.rows):
-            at = int(block.lies_at[0])
-            if fits_between(self._new_log.room_before(start, at)):
-                return block
-            self._broken(at, at + int(block.rows[0, 1]))
-            block = block._replace(rows=block.rows[1:])
-        return None
+    def _tell_left(self) -> None:
+        """Tell which messages of the old log are not in the new one."""
+        right, wrong = self._in_order.units_met()
+        ranges = list(self._in_order.left())
+        told, others = self.told, [one for one in ranges if one.is_of_others]
+        if wrong >= WRONG_MIN and wrong > WRONG_TIMES * right and not others:
+            told.left_out.append(words_of_other_log(self._log.store_path, right, wrong))
+        told.foreign_messages = sum(one.messages for one in others)
+        told.misplaced_messages = sum(one.messages for one in ranges) - told.foreign_messages
+        for one in ranges:
+            path, position = self._rests.place_of(one.path, one.position)
+            told.left_out.append(one._replace(path=path, position=position).words())
 
     def _keep(self, block: MessageBlock) -> None:
         told, places = self.told, block.lies_at
-        start, times = self._file_start(block), block.store_timestamps
+        times, file = block.store_timestamps, self._log.file_of(int(places[0]))
+        assert file is not None
+        start = file.start
         self._newest = max(self._newest, int(times.max()))
         if told.target is None:
             told.target, told.first_offset = self._target, int(places[0])
@@ -339,14 +269,11 @@ class _Salvage:
             for number in wrong.tolist():
                 at = int(block.rows[number, 0]) - first + 28
                 data[at : at + 8] = int(places[number]).to_bytes(8, "big")
-        self._ends[self._opened[-1].path] = int(places[-1] + block.rows[-1, 1])
+        self._ends[file.path] = int(places[-1] + block.rows[-1, 1])
         time = int(sorted(times[:3])[len(times[:3]) // 2])
         fillers = self._new_log.put(start, int(places[0]), memoryview(data), time)
         for number, place in enumerate(places.tolist()):
-            fits = self._queues.put(block.message(number), place)
-            if block.phy_offsets[number] != place:
-                told.restored_messages += fits
-                told.misplaced_messages += not fits
+            self._queues.put(block.message(number), place)
         born = block.born_timestamps(np.arange(len(places)))
         times_at = places + np.where(block.rows[:, 4] & BORN_HOST_V6, 68, 56)
         has_gaps = bool(self._gaps)
@@ -386,11 +313,6 @@ class _Salvage:
             elif len(self._gaps) < GAPS_MAX:
                 self._gaps.append(gap)
         self._zeros.clear()
-
-    def _broken(self, at: int, end: int) -> None:
-        """Note a gap in the file that is read."""
-        self._zeros.append(Gap(GapKind.BROKEN, self._opened[-1].path, at, end))
-        self._close_gaps()
 
     def _tell_gaps(self) -> None:
         """Tell each gap, with the messages that the old queues lead to."""
@@ -435,14 +357,9 @@ class _Salvage:
         self, gaps: list[Gap], sound_end: int = INT64_MAX
     ) -> list[LostMessages] | None:
         """Return how many messages are lost in each gap, as `verify` counts. Raises: OSError."""
-        return messages_in(self._log.store_path, gaps, self._files, sound_end, self._sound_messages)
-
-    def _sound_messages(self) -> Iterator[MessageBlock]:
-        """Yield the sound messages of this log, read once more. Raises: OSError."""
-        pieces = StorePieces(
-            self._log, self._files, open_file=lambda path: ReadableParts(self._open_file(path))
+        return messages_in(
+            self._log.store_path, gaps, self._files, sound_end, self._in_order.sound_messages
         )
-        return (self._set_aside.without(one) for one in pieces if not isinstance(one, Gap))
 
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""

@@ -99,7 +99,8 @@ class Placement:
     offsets: Int64s
     """For each row the offset in the log that its first message gets, if it is kept."""
     begins: Int64s
-    """For each file the offset at which it begins, by its messages; -1 if it has no place."""
+    """For each file the offset at which it begins, by its messages; -1 if it has no place: where
+    it begins none can, another one begins, or it has copies of kept messages alone."""
     unit_fates: NDArray[np.int8]
     kept: Int64s
     """The rows that are kept, in the order of their offsets."""
@@ -336,10 +337,42 @@ class Desk:
         """Return what was decided."""
         kept = np.flatnonzero(np.isin(self.fates, KEEPING))
         kept = kept[np.argsort(self.offsets[kept], kind="stable")].astype(np.int64)
+        self.begins = np.where(self.in_step, self.begins, -1)
+        self.begins[self._copies(kept)] = -1
         return Placement(
             self.facts, self.fates, self.rules, self.offsets, self.begins, self.unit_fates, kept,
             tuple(self._gaps(kept)),
         )  # fmt: skip
+
+    def _copies(self, kept: Int64s) -> list[int]:
+        """Return the files with nothing but copies of messages that are kept elsewhere, if no unit
+        and no full last file tells that a file of their name was replaced."""
+        found = np.unique(self.files[self.fates == Fate.COPY]).tolist()
+        if not (found and len(kept)):
+            return []
+        owners = self.begins_of(self.offsets[kept[[0, -1]]])
+        first, last = (int(one) for one in owners)
+        ends = [one for one, begin in zip(self.facts.files, self.begins, strict=True)
+                if begin == last]  # fmt: skip
+        is_open = bool(ends) and ends[0].blank_from is None
+        is_told, copies = self._is_led_into(last), list[int]()
+        for number in filter(self._is_copy, found):
+            begin = int(self.begins[number])
+            is_sure = is_told or (begin > last and is_open)
+            if first < begin < last or (is_sure and not self._is_led_into(begin)):
+                copies.append(number)
+        return copies
+
+    def _is_led_into(self, begin: int) -> bool:
+        return self.evidence(begin, begin + self.facts.file_bytes).total() > 0
+
+    def _is_copy(self, number: int) -> bool:
+        rows, one = np.flatnonzero(self.files == number), self.facts.files[number]
+        starts, ends = self.rows["start"][rows], self.rows["end"][rows]
+        is_filled = starts[0] == 0 and (starts[1:] == ends[:-1]).all()
+        is_cut = any(at == ends[-1] and one.size < end for at, end in one.torn)
+        is_filled = is_filled and (is_cut or ends[-1] in (one.blank_from, one.zeros_from))
+        return bool(is_filled and (self.fates[rows] == Fate.COPY).all())
 
     # --- gaps
 
@@ -347,7 +380,7 @@ class Desk:
         placed = sorted(
             (int(self.begins[number]), number)
             for number in range(len(self.begins))
-            if self.begins[number] >= 0 and self.in_step[number]
+            if self.begins[number] >= 0
         )
         if not placed:
             return
@@ -378,10 +411,11 @@ class Desk:
         is_to_end = stop == begin + min(size, one.size) or stop == begin + size
         if one.blank_from is not None and is_to_end:
             stop = min(stop, begin + one.blank_from)
+        zeros_from = self._left_empty(number) if is_to_end else one.zeros_from
         unsearched = one.size if one.unsearched_from is None else one.unsearched_from
         marks = (
-            (GapKind.BROKEN, begin + min(unsearched, one.zeros_from)),
-            (GapKind.UNSEARCHED, begin + one.zeros_from),
+            (GapKind.BROKEN, begin + min(unsearched, zeros_from)),
+            (GapKind.UNSEARCHED, begin + zeros_from),
             (GapKind.ZEROS, begin + one.size),
             (GapKind.MISSING, begin + size),
         )
@@ -389,3 +423,17 @@ class Desk:
             if at < min(stop, end):
                 yield Gap(kind, at, min(stop, end))
                 at = min(stop, end)
+
+    def _left_empty(self, number: int) -> int:
+        """Return from where on a file has zeros, or messages that are kept elsewhere."""
+        at = self.facts.files[number].zeros_from
+        first = int(np.searchsorted(self.files, number))
+        row = int(np.searchsorted(self.files, number, "right")) - 1
+        while row >= first and self.rows["end"][row] == at and self._is_elsewhere(row):
+            at = int(self.rows["start"][row])
+            row -= 1
+        return at
+
+    def _is_elsewhere(self, row: int) -> bool:
+        is_moved = self.offsets[row] != self.begins[self.files[row]] + self.rows["start"][row]
+        return bool(self.fates[row] in (Fate.MOVED, Fate.COPY) and is_moved)

@@ -70,12 +70,22 @@ def file_name(desk: Desk) -> None:
     steps = Counter(name % size for name in names)
     step = max(steps, key=lambda one: (steps[one], one == 0), default=0)
     told = dict(_claims_of_files(desk))
+    by = {begin - names[number] for number, (begin, _) in told.items()}
+    is_whole = len(told) > len(by) == 1 and min(begin for begin, _ in told.values()) >= 0
     moves = {
         number: begin
         for number, (begin, _) in told.items()
-        if begin != names[number] and begin % size == step and _is_near(desk, number, begin)
+        if begin != names[number]
+        and (begin % size == step or len(files) == 1)
+        and (
+            is_whole
+            or (_is_near(desk, begin) and begin % size == step)
+            or _is_known(desk, number, begin)
+        )
+        and not _is_denied(desk, number, begin)
     }
     strong = {number for number in moves if told[number][1] > 1}
+    strong |= {number for number in moves if _is_known(desk, number, moves[number])}
     stays = {names[number] for number in told if number not in moves}
     while True:
         wanted = {begin for number, begin in moves.items() if number in strong}
@@ -96,7 +106,8 @@ def file_name(desk: Desk) -> None:
     for number, name in enumerate(names):
         if number not in moves and owners.get(name, number) != number:
             begins[number] = -1  # a file without a message, whose name another one takes
-    desk.settle(begins, np.array([begin % size == step for begin in begins.tolist()], np.bool_))
+    step = begins[0] % size if len(files) == 1 else step
+    desk.settle(begins, begins % size == step)
 
 
 def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -117,15 +128,31 @@ def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
         yield number, (begin, messages) if is_most else (name, one[name])
 
 
-def _is_near(desk: Desk, number: int, begin: int) -> bool:
-    """Return whether a file of this log may begin at an offset; far away only if units say so."""
+def _is_near(desk: Desk, begin: int) -> bool:
+    """Return whether a file of this log may begin at an offset: not far away."""
     size, files = desk.facts.file_bytes, desk.facts.files
     far = FILES_BEYOND * size
-    if files[0].start - far <= begin < files[-1].start + size + far:
-        return begin >= 0
+    return begin >= 0 and files[0].start - far <= begin < files[-1].start + size + far
+
+
+def _is_known(desk: Desk, number: int, begin: int) -> bool:
+    """Return whether units lead to where a file says that it begins, and only there."""
+    size, files = desk.facts.file_bytes, desk.facts.files
     here = desk.evidence(files[number].start, files[number].start + size)
-    units = desk.units_in(begin, begin + size) if begin >= 0 else desk.units[:0]
-    return bool((units["met"] == Met.AGREES).any()) and not here[Met.AGREES]
+    return _is_led_to(desk, begin) and not here[Met.AGREES]
+
+
+def _is_denied(desk: Desk, number: int, begin: int) -> bool:
+    """Return whether units lead to where the name of a file says, and none to where it says that it
+    begins."""
+    name, size = desk.facts.files[number].start, desk.facts.file_bytes
+    return desk.evidence(name, name + size).total() > 0 and not _is_led_to(desk, begin)
+
+
+def _is_led_to(desk: Desk, begin: int) -> bool:
+    """Return whether a unit leads to its message in the file that begins at an offset."""
+    units = desk.units_in(begin, begin + desk.facts.file_bytes) if begin >= 0 else desk.units[:0]
+    return bool((units["met"] == Met.AGREES).any())
 
 
 def in_place(desk: Desk) -> Int64s:

@@ -64,6 +64,7 @@ from segproof.stretches.rocketmq.facts import (
     queue_mark,
 )
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock, numbers_at
+from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 OpenFile = Callable[[str], ReadOnlyFile]
 SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(1, 10)
@@ -75,7 +76,12 @@ later if that of the producer is IPv6."""
 CONTENT = MESSAGE["magic"].place
 """Where the words begin that tell the content of a message, from its magic to its store time."""
 WORD_BYTES, WORDS = 8, 8
-WEIGHTS = np.uint64(0x9E3779B97F4A7C15) * np.arange(3, 2 * WORDS + 3, 2, dtype=np.uint64)
+LAST_WORDS = 3
+"""So many words end a message: they tell its properties."""
+WEIGHTS, LAST_WEIGHTS = np.split(
+    np.uint64(0x9E3779B97F4A7C15) * np.arange(3, 2 * (WORDS + LAST_WORDS) + 3, 2, dtype=np.uint64),
+    [WORDS],
+)
 """Odd numbers: each word times its own makes the mark of a message."""
 WEIGHTS[(MESSAGE["physical_offset"].place - CONTENT) // WORD_BYTES] = 0
 
@@ -210,6 +216,7 @@ class _FileFraming:
             ends = lies[lacks] + block.rows[lacks, SIZE]
             self._torn += zip(lies[lacks].tolist(), ends.tolist(), strict=True)
             block = block._replace(rows=np.delete(block.rows, lacks, 0))
+        block = self._read_whole(block)
         fills = np.zeros(len(block.rows), np.bool_)
         fills[filler_rows(block)] = True
         firsts = _firsts(block, fills)
@@ -219,6 +226,17 @@ class _FileFraming:
         alone = np.flatnonzero(few["messages"] == 1)
         detail(few, alone, block, firsts[alone])
         return few
+
+    def _read_whole(self, block: MessageBlock) -> MessageBlock:
+        """Return a block without the messages that lie in part where the disk gave nothing: there
+        zeros stand for properties, which no checksum covers."""
+        if not isinstance(self._file, ReadableParts) or not self._file.unreadable:
+            return block
+        bad = np.array(sorted(self._file.unreadable), np.int64)
+        begins = block.lies_at - self._one.start
+        first = np.searchsorted(bad, begins - BLOCK_BYTES, "right")
+        stop = np.searchsorted(bad, begins + block.rows[:, SIZE], "left")
+        return block._replace(rows=block.rows[first == stop])
 
     def _is_filled_up(self, position: int) -> bool:
         """Return whether a blank end takes the rest of the file."""
@@ -322,14 +340,19 @@ def rows_of(block: MessageBlock, file: int, start: int, firsts: Int64s | None = 
 
 def _marks(block: MessageBlock) -> NDArray[np.uint64]:
     """Return a number for the content of each message: equal ones have equal numbers."""
-    size = WORDS * WORD_BYTES
-    count = max(0, len(block.data) - size + 1)
-    heads: NDArray[np.void] = np.ndarray((count,), f"V{size}", block.data, 0, (1,))
-    words = heads[block.rows[:, 0] + CONTENT].view("<u8").reshape(-1, WORDS)
-    marks = np.einsum("ij,j->i", words, WEIGHTS)
+    begins, ends = block.rows[:, 0] + CONTENT, block.rows[:, 0] + block.rows[:, SIZE]
+    marks = np.einsum("ij,j->i", _words(block.data, begins, WORDS), WEIGHTS)
+    last = _words(block.data, ends - LAST_WORDS * WORD_BYTES, LAST_WORDS)
+    marks += np.einsum("ij,j->i", last, LAST_WEIGHTS)
     marks ^= marks >> np.uint64(29)
     marks *= WEIGHTS[0]
     return np.asarray(marks ^ (marks >> np.uint64(32)))
+
+
+def _words(data: bytes, places: Int64s, count: int) -> NDArray[np.uint64]:
+    size = count * WORD_BYTES
+    parts: NDArray[np.void] = np.ndarray((max(0, len(data) - size + 1),), f"V{size}", data, 0, (1,))
+    return parts[places].view("<u8").reshape(-1, count)
 
 
 def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None:

@@ -65,10 +65,12 @@ RULES = (
     Rule(
         "file name",
         "A file begins where most of its messages say. No checksum covers a name, and messages that"
-        " agree on another begin of their file do not do so by chance.",
+        " agree on another begin of their file do not do so by chance. A file of one message needs"
+        " a unit that leads there. A log was moved as a whole if all its files say one distance.",
         "A file with one message whose offset is wrong: one message proves nothing. A file whose"
         " begin another file has by its own messages. A file in which one message says the place"
-        " that the name gives.",
+        " that the name gives. A file that was copied over this one: units lead to where the name"
+        " says, and none to where the messages say.",
         file_rules.file_name,
     ),
     Rule(
@@ -107,9 +109,9 @@ RULES = (
     ),
     Rule(
         "offset",
-        "A message that touches what is kept on both sides belongs where it lies, and its offset is"
-        " put right, if a unit leads to it there, if few bits of the offset differ, or if its"
-        " number is the next one of its queue.",
+        "A message belongs where it lies, and its offset is put right, if a unit leads to it there."
+        " Between what is kept on both sides, few wrong bits of the offset show it too, or that the"
+        " numbers of its queue go on.",
         "A block that a disk wrote to a wrong place: its sectors are missing where it says. A"
         " message of another store of the same size.",
         message_rules.offset,
@@ -122,12 +124,13 @@ RULES = (
     ),
     Rule(
         "moved",
-        "Messages belong where they say if that is free, and units lead to them there. Without"
-        " units, two that say one distance, one that touches a kept message there, one that ends"
-        " its file, one that is moved by whole sectors, or one that goes on in its queue are"
-        " believed.",
-        "Messages that units contradict, or that another broker stored. Messages before the first"
-        " file: they may have expired. One message whose offset says a place far from all others.",
+        "Messages belong where they say if that is free, and units lead to them there, or the"
+        " numbers of their queues go on there. Where neither says anything, those are believed that"
+        " touch a kept message there or end their file, and between the files of the log two that"
+        " say one distance, or one that is moved by whole sectors.",
+        "Messages that units or numbers contradict, or that another broker stored. Messages before"
+        " the first file: they may have expired. One message whose offset says a place far from all"
+        " others.",
         message_rules.moved,
     ),
     Rule(
