@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from segproof.files import ReadOnlyFile
+from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, Entries, Facts
 from segproof.stretches.kafka.framing import LogSource
 from segproof.stretches.kafka.in_place import place_alone
@@ -34,6 +35,11 @@ class LogPlacement:
     def spans(self) -> Iterator[Span]:
         """Yield the spans of the log; they touch, and leave no byte out."""
         return spans_of(self.facts, self.placement)
+
+    @property
+    def has_batches(self) -> bool:
+        """Return whether there is a batch that is no part of a torn one."""
+        return bool((self.placement.fates != Fate.INSIDE).any())
 
     @property
     def last_offset(self) -> int:
@@ -71,16 +77,17 @@ def placement_of_log(
     *,
     end: int | None = None,
     entries: Entries = NO_ENTRIES,
+    start: int = 0,
     sound_to: int = 0,
 ) -> LogPlacement:
     """Read an open log, and decide what becomes of each batch.
 
-    The offsets are those in the names of the log and of the next one. `end` and `sound_to` are as
-    for `LogSource`. Memory: as `place_alone`. Raises: OSError, also for blocks that the disk does
-    not return; CorruptRecordError if the log is changed meanwhile.
+    The offsets are those in the names of the log and of the next one. `start`, `end` and `sound_to`
+    are as for `LogSource`. Memory: as `place_alone`. Raises: OSError, also for blocks that the disk
+    does not return; CorruptRecordError if the log is changed meanwhile.
     """
     source = LogSource(
-        base_offset, next_base_offset, lambda: _LeftOpen(file), lambda: entries, end=end,
+        base_offset, next_base_offset, lambda: _LeftOpen(file), lambda: entries, start, end,
         sound_to=sound_to,
     )  # fmt: skip
     facts, placement = place_alone(source)

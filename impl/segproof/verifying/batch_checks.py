@@ -452,17 +452,21 @@ class BatchCheck(LogCheck):
         if self._placed is None:
             if log.offsets is not None:
                 entries = entries_of(log.offsets, base_offset)
+            place = partial(placement_of_log, log.file, end=log.size, entries=entries)
             try:
-                self._placed = placement_of_log(
-                    log.file, base_offset, following, end=log.size, entries=entries, sound_to=start
-                )
+                if self._damage is None and start == log.scan.end_position:
+                    # After a crash a tail is torn: then nothing before it has to be read again.
+                    tail = place(base_offset + log.reach + 1, following, start=start)
+                    self._placed = None if tail.has_batches else tail
+                if self._placed is None:
+                    self._placed = place(base_offset, following, sound_to=start)
             except CorruptRecordError:  # it was changed meanwhile: what follows is not known
                 return LogDamage(start, unsearched_from=start, last_sound_offset=base_offset - 1)
         damage = damage_of_log(self._placed, start, self._is_lost)
         if damage.broken_from is None or following is None:
             return damage
-        place, first = (damage.broken_from, log.size), damage.last_sound_offset + 1
-        return damage._replace(is_end_claimed=claims(self._file, *place, following - first))
+        rest, first = (damage.broken_from, log.size), damage.last_sound_offset + 1
+        return damage._replace(is_end_claimed=claims(self._file, *rest, following - first))
 
     def _is_lost(self, start: int, end: int, first: int, following: int) -> bool:
         """Return whether damage, and not the log cleaner, took the offsets before `following`.
