@@ -140,7 +140,7 @@ class _Salvage:
         is_hidden = is_loss_hidden(
             told, logs, self._files, harmless, is_lossless=ledger.is_any_lossless
         )
-        told.are_more_lost |= told.is_end_lost or is_hidden
+        told.are_more_lost |= told.is_end_lost or is_hidden or self._is_name_untold()
         if told.target is None and not told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
             told.left_out.append(f"{told.directory}: {words}")
@@ -152,6 +152,14 @@ class _Salvage:
             self._load(placed.last_time())
         self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
         return told
+
+    def _is_name_untold(self) -> bool:
+        """Return whether a log with other batches has a name whose offset no new log has.
+
+        The log of that name may have been there, and is lost.
+        """
+        names = [one.base_offset for one in self._strangers]
+        return any(not any(base <= name < end for base, end in self._new.ranges) for name in names)
 
     def _count_bytes(self, count: int) -> None:
         self._done_bytes += count

@@ -321,7 +321,7 @@ class Desk:
         epochs = self.rows["epoch"][self.kept]
         is_apart = ~self.touch(self.kept[:-1], self.kept[1:])
         borders = (np.flatnonzero(is_apart | (epochs[1:] != epochs[:-1])) + 1).tolist()
-        ends = [False, *is_apart.tolist(), False]
+        ends = [self.is_begin_broken(), *is_apart.tolist(), self.is_end_broken()]
         return [
             Group(self.kept[start:end].tolist(), ends[start] or ends[end])
             for start, end in pairwise([0, *borders, len(self.kept)])

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import Desk, Fate, Group
-from segproof.stretches.kafka.facts import NO_ROWS, Bools, Int64s, Part, Reach, Rows
+from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Reach, Rows
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.strangers import contradicts
@@ -25,8 +26,9 @@ DENSE_BATCHES_MIN = 17
 Compaction leaves out offsets here and there: two in a row prove little, and with 100 no short log
 would be asked."""
 FIRM = 1 << 40
-"""How many times a batch that sizes lead to outweighs one that a search found. A log has less than
-2^31 bytes, and a batch weighs 5 at most: all that a search found weighs less than one such batch.
+"""How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
+an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
+5 at most: all that a search found weighs less than one such batch.
 """
 KIND = ["epoch", "magic"]
 """What all batches of a leader share."""
@@ -122,8 +124,7 @@ def _due(desk: Desk) -> Int64s:
 
 def _falling(desk: Desk) -> None:
     rows = desk.rows
-    is_falling = (desk.spans < 0) | (rows["first"] < 0) | rows["is_misindexed"]
-    is_falling &= desk.fates == Fate.UNDECIDED
+    is_falling = ((desk.spans < 0) | (rows["first"] < 0)) & (desk.fates == Fate.UNDECIDED)
     is_falling[list(desk.suspects)] = False
     desk.decide(np.flatnonzero(is_falling), Fate.ASIDE)
 
@@ -160,7 +161,7 @@ def _chain(desk: Desk) -> Int64s:
     bases = np.array([log.base_offset for log in desk.logs], np.int64)
     limits = np.array([log.limit for log in desk.logs], np.int64)
     is_able = (desk.fates == Fate.UNDECIDED) & (rows["last"] < limits[rows["log"]])
-    is_able &= (desk.spans >= 0) & (rows["first"] >= 0)
+    is_able &= (desk.spans >= 0) & (rows["first"] >= 0) & ~rows["is_misindexed"]
     is_able[list(desk.suspects)] = False
     able = np.flatnonzero(is_able)
     firsts, lasts, own = rows["first"][able], rows["last"][able], rows[able]
@@ -170,16 +171,17 @@ def _chain(desk: Desk) -> Int64s:
     reached = np.append(-1, np.maximum.accumulate(lasts)[:-1])
     following = np.append(np.minimum.accumulate(firsts[::-1])[-2::-1], INT64_MAX)
     is_free = (reached < firsts) & (lasts < following)
-    is_firm = _is_firm(desk)[able]
-    is_firm[_one_bit_off(own, bases)] = False
+    evidence = _evidence(desk)[able]
+    evidence[(own["start"] == 0) & (firsts == bases[own["log"]])] = 2  # its name states it
+    evidence[[one for one in _one_bit_off(own, bases) if not own["is_indexed"][one]]] = 0
     is_dense = lasts[:-1] + 1 == firsts[1:]
     joints = 2 * (own["batches"] - 1 - own["leaps"])
     goes_on = (own["start"] == 0) & (firsts == bases[own["log"]]) | np.append(False, is_dense)
     weights = WEIGHT * own["batches"] + joints + goes_on + np.append(is_dense, False)
     told = np.flatnonzero(~is_free)
     heavy = [
-        weight * (FIRM if firm else 1)
-        for weight, firm in zip(weights[told].tolist(), is_firm[told].tolist(), strict=True)
+        weight * FIRM**level
+        for weight, level in zip(weights[told].tolist(), evidence[told].tolist(), strict=True)
     ]
     chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy)
     is_free[told[chain]] = True
@@ -254,10 +256,9 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     together if they are of one epoch and one magic. One neighbour is enough at an end of the
     partition, where no group between two is strange, and no other group is of the same epoch.
     """
-    is_firm = _is_firm(desk)
+    levels = _evidence(desk).tolist()
     weights = [
-        sum(desk.bytes_of(row) * (FIRM if is_firm[row] else 1) for row in group.rows)
-        for group in groups
+        sum(desk.bytes_of(row) * FIRM ** levels[row] for row in group.rows) for group in groups
     ]
     strange = list[int]()
     for number in range(1, len(groups) - 1):
@@ -269,7 +270,8 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
         if contradicts(earlier, *ends, later) and not contradicts(earlier, later, later, NO_ROWS):
             around = weights[number - 1], weights[number + 1]
             is_one = earlier[KIND][-1] == later[KIND][0]
-            if weights[number] < (sum(around) if is_one else min(around)):
+            is_led = weights[number] >= FIRM > min(around)  # what a search found tells nothing
+            if weights[number] < (sum(around) if is_one else min(around)) and not is_led:
                 strange += own
     if strange or len(groups) < 2:
         return strange
@@ -287,18 +289,20 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     return strange
 
 
-def _is_firm(desk: Desk) -> Bools:
-    """Return which batches lie where sizes or an index lead, above the name of their log.
+def _evidence(desk: Desk) -> NDArray[np.int8]:
+    """Return how good the evidence is that a batch lies in its place.
 
-    A name above all that lies in the log tells nothing.
+    2: an index entry states its offset; 1: sizes or an index lead to it, and it is not below the
+    name of its log; else 0. A name above all that lies in the log tells nothing.
     """
     rows = desk.rows
-    bases = np.array([log.base_offset for log in desk.logs], np.int64)
-    is_named = rows["first"] >= bases[rows["log"]]
+    bases = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
+    is_named = rows["first"] >= bases
     has_named = np.bincount(rows["log"], is_named, len(desk.logs)) > 0
     is_named |= ~has_named[rows["log"]]
-    firm: Bools = (rows["reach"] > Reach.SEARCH) & is_named | rows["is_indexed"]
-    return firm
+    evidence: NDArray[np.int8] = ((rows["reach"] > Reach.SEARCH) & is_named).astype(np.int8)
+    evidence[rows["is_indexed"]] = 2
+    return evidence
 
 
 def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
@@ -416,16 +420,16 @@ RULES = (
          _unloadable),
     Rule("PLACE-2", "falling",
          "A batch that ends before it begins, or before offset 0, is set aside: it fits nowhere by"
-         " its own offsets. So is one to which an index entry leads whose offset is missing before"
-         " it.",
-         "One that touches both neighbours, and has exactly the offsets that they lack. An index in"
-         " which more entries are wrong than right.", _falling),
+         " its own offsets.",
+         "One that touches both neighbours, and has exactly the offsets that they lack.", _falling),
     Rule("PLACE-3", "rising",
          "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
          " Batches that sizes lead to come before all that a search found, apart from one that"
-         " contradicts many and whose base offset has one bit too many.",
-         "A batch in a value of a broken record: a search found it, so it weighs less than the"
-         " batches of the log.", _rising),
+         " contradicts many and whose base offset has one bit too many. Those whose offset an index"
+         " entry or the log's name states come before these. One is not kept for which an entry"
+         " states an offset that is missing before it.",
+         "An index in which more entries are wrong than right. A batch in a value of a broken"
+         " record: a search found it, so it weighs less than the batches of the log.", _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
          " its offsets are missing between them: no checksum covers a base offset. The name of a"

@@ -45,8 +45,8 @@ def _magic_differs(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
     """Return whether the block's epochs are below those before it, or above those after it.
 
-    Two neighbours have to agree, and so does a lone batch's epoch if one bit is changed: an epoch
-    has no checksum. -1 is no epoch.
+    Two neighbours have to agree, if there are two, and so does a lone batch's epoch if one bit is
+    changed: an epoch has no checksum. -1 is no epoch.
     """
     first, last = int(head["epoch"][0]), int(tail["epoch"][-1])
     if min(first, last) < 0:
@@ -57,7 +57,7 @@ def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
         (before, last, before[-1:] > [last]),
         (after, first, [-1] < after[:1] < [first]),
     ):
-        is_agreed = len(side) == 2 and side[0] == side[1]
+        is_agreed = len({*side}) == 1
         if is_agreed and is_wrong and not (is_lone and (side[0] ^ own).bit_count() == 1):
             return True
     return False
