@@ -24,24 +24,41 @@ those whose names end in `_releases` and the like, and in `_deviations`.
 
 ## All packages
 
-Measured once, in code lines: *before* at commit 35fa827c; *light* after the harness was put in
-rooms, each argument of an operation was described once, checks, canaries, contracts and laws
-declared themselves where they are written, and what was said twice was said once; *now* with
-what operators got since: the damage map, `salvage`, `rebuild` of whole directories, `dump` of
-every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered storage, and `scan`, whose
-readers of tables came from Spark's package.
+Measured once, in code lines. *Before* is commit 35fa827c. *Light*: the harness was put in rooms,
+each argument of an operation was described once, checks, canaries, contracts and laws declared
+themselves where they are written. *Tools*: operators got the damage map, `salvage`, `rebuild` of
+whole directories, `dump` of every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered
+storage, and `scan`. *True words*: each verdict and hint holds on odd directories and damaged disks,
+with its law, its situation and its regression. *Fates*: damage is read once as facts, and decided
+once.
 
 The claims are counted beside the harness; the proofs are counted in the tests.
 
-| package | before | light | now | goal |
-| --- | --- | --- | --- | --- |
-| model | 14 479 | 14 319 | 14 440 | 12 000 |
-| impl | 21 799 | 20 747 | 27 969 | 17 000 |
-| harness | 21 055 | 17 745, and 2 008 of claims, new | 22 916, and 2 003 of claims | 13 000 |
-| spark_checks | 6 321 | 5 542 | 4 428 | 4 500 |
-| tests | 34 420 | 37 084, 2 102 of them of proofs, new | 43 873, 2 116 of proofs | 22 000 |
+| package | before | light | tools | true words | fates | goal |
+| --- | --- | --- | --- | --- | --- | --- |
+| model | 14 479 | 14 319 | 14 440 | 15 807 | 15 807 | 12 000 |
+| impl | 21 799 | 20 747 | 27 969 | 46 694 | 50 390 | 17 000 |
+| harness | 21 055 | 17 745 | 22 916 | 28 398 | 30 217 | 13 000 |
+| claims | 0 | 2 008 | 2 003 | 2 003 | 2 075 |  |
+| spark_checks | 6 321 | 5 542 | 4 428 | 4 458 | 4 707 | 4 500 |
+| tests | 34 420 | 37 084 | 43 873 | 66 118 | 67 292 | 22 000 |
 
-Only that of Spark is reached. The goals were set by eye, as two thirds of what there was. What was
+*True words* grew most. Each odd name, folder and file that a person may meet has a sentence of its
+own in `verifying`, and the tests have one incident for each. *Fates* was meant to make the code
+smaller, and did not:
+
+| what | code lines |
+| --- | --- |
+| `stretches`, new: facts, rules and their reasons, for both systems | 3 512 |
+| draws with known truth, their judge, and examples of the rules | 1 922 |
+| `inventory`, `wording`, `layouts`: mostly moved out of `verifying`, `reading` | 2 186 |
+| `verifying`, without what moved down and without its own search | -2 343 |
+| `salvaging` and `rebuilding`, without their own decisions | -247 |
+
+What it replaced for Kafka is gone: pieces of logs, batches that can be restored, what moves back.
+The same for RocketMQ still serves `verify`, so it is there twice for now.
+
+No goal is reached. The goals were set by eye, as two thirds of what there was. What was
 said twice is gone: of runs of six or more equal lines 60 pairs are left, where there were 85. Half
 of them are signatures and records that model and implementation share on purpose. The rest stays
 for these reasons:
