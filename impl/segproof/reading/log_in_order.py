@@ -166,9 +166,14 @@ class LogInOrder:
 
     def units_met(self) -> tuple[int, int]:
         """Return how many of the first units that lead into each file lead to their message, and
-        how many lead to another one."""
-        met = self.placement.facts.units["met"]
-        return int((met == Met.AGREES).sum()), int((met == Met.AGAINST).sum())
+        how many lead to another one, or to zeros at the end of the file."""
+        facts = self.placement.facts
+        met, offsets = facts.units["met"], facts.units["offset"]
+        is_wrong = met == Met.AGAINST
+        for one in facts.files:
+            is_zero = (offsets >= one.start + one.zeros_from) & (offsets < one.start + one.size)
+            is_wrong |= is_zero & (met == Met.NOTHING)
+        return int((met == Met.AGREES).sum()), int(is_wrong.sum())
 
     # --- the log
 

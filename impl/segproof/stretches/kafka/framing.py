@@ -189,6 +189,8 @@ class _Noted:
         self.offsets, self.positions = entries.offsets[order], entries.positions[order]
         self.right = self.wrong = 0
         """Numbers of entries that lead to a batch with their offset, and to other bytes of one."""
+        self.right_to = -1
+        """The position of the last entry that leads to a batch with its offset; -1 without one."""
         self._last = -1
         """The last offset of the last batch so far."""
 
@@ -221,6 +223,7 @@ class _Noted:
         is_right &= offsets <= found["last_offset"]
         rows["is_indexed"] = np.isin(rows["start"], positions[is_right]) & (rows["batches"] == 1)
         self.right += int(np.count_nonzero(is_right))
+        self.right_to = int(positions[is_right].max(initial=self.right_to))
         is_inside = positions < found["position"] + found["size_bytes"]
         self.wrong += int(np.count_nonzero(~is_right & is_inside))
 
@@ -272,6 +275,8 @@ class _Framing:
         led_to = int(rows["end"][rows["reach"] > Reach.SEARCH].max(initial=self._start))
         rows = self._with_mended(self._with_end(rows))
         rows["is_misindexed"] &= self._noted.right >= self._noted.wrong
+        # Where no later entry is right, bytes were cut out of the log: it is shorter from there on.
+        rows["is_misindexed"] &= rows["start"] < self._noted.right_to
         self._note_zeros(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from

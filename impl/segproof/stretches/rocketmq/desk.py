@@ -147,7 +147,7 @@ class Taken:
             at += 1
         return rows
 
-    def before(self, offset: int) -> Iterator[int]:
+    def rows_before(self, offset: int) -> Iterator[int]:
         """Yield the rows that end at an offset or before it, the last one first."""
         first = int(np.searchsorted(self._ends, offset, "right")) - 1
         later = bisect_left(self._later, (offset, -1, -1)) - 1
@@ -159,7 +159,7 @@ class Taken:
                 yield self._later[later][2]
                 later -= 1
 
-    def after(self, offset: int) -> Iterator[int]:
+    def rows_after(self, offset: int) -> Iterator[int]:
         """Yield the rows that begin at an offset or after it, the first one first."""
         first = int(np.searchsorted(self._starts, offset))
         later = bisect_left(self._later, (offset, -1, -1))

@@ -166,7 +166,10 @@ def _is_of_our_broker(desk: Desk, row: int) -> bool:
 
 def _goes_on(desk: Desk, row: int, offset: int) -> bool:
     """Return whether queues say more for a message at an offset than against it."""
-    before, after = desk.taken.before(offset), desk.taken.after(offset + int(desk.sizes[row]))
+    before, after = (
+        desk.taken.rows_before(offset),
+        desk.taken.rows_after(offset + int(desk.sizes[row])),
+    )
     found = witness(desk, [row], offset - int(desk.said[row]), before, after)
     return found.right > found.wrong
 
@@ -269,7 +272,7 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         return False
     ours = are_units_ours(desk, said, end)
     if _messages(desk, part) <= NEAR_MESSAGES and (ours or not len(desk.units)):
-        known = witness(desk, part, 0, desk.taken.before(said), desk.taken.after(end))
+        known = witness(desk, part, 0, desk.taken.rows_before(said), desk.taken.rows_after(end))
         if known.right != known.wrong:
             return known.right > known.wrong
     if desk.taken.touches(said, end):
