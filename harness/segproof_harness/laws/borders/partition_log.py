@@ -27,7 +27,7 @@ SIZE, END = len(THREE[0]), len(LOG)
 LAST = BASE + 3
 """The offset after the three batches."""
 NOTE, WARNING = Severity.NOTE, Severity.WARNING
-MANY = 16
+MANY = 17
 """Batches without a gap, after which compaction explains none."""
 NO_PRODUCERS = write_snapshot(())
 ID = "0123456789abcdef" * 2
@@ -306,14 +306,14 @@ BORDERS = (
         still=_gap((MANY + 1) * SIZE, (1 << 12) + (1 << 13)),
     ),
     Border(
-        "DISK-19", "15 batches before the gap, or 16",
+        "DISK-19", "16 batches before the gap, or 17",
         _jump(1 << 12, MANY - 1), _jump(1 << 12, MANY), _gap(MANY * SIZE, 1 << 12, WARNING),
         still=_gap((MANY - 1) * SIZE, 1 << 12),
     ),
     Border(
         "DISK-19", "the index has an entry for the last batch, or for the one before",
-        {**_jump(1 << 12), INDEX: offset_entries((17 + (1 << 12), (MANY + 1) * SIZE))},
-        {**_jump(1 << 12), INDEX: offset_entries((16, MANY * SIZE))},
+        {**_jump(1 << 12), INDEX: offset_entries((MANY + 1 + (1 << 12), (MANY + 1) * SIZE))},
+        {**_jump(1 << 12), INDEX: offset_entries((MANY, MANY * SIZE))},
         _gap((MANY + 1) * SIZE, 1 << 12, WARNING), still=_gap((MANY + 1) * SIZE, 1 << 12),
     ),
     Border(
