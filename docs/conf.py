@@ -83,7 +83,9 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
     (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|S|State)"),  # type variables
     # What `PartitionLog.open` hands to the constructor, which nobody else calls.
-    (r"py:.*", r"segproof\.kafka\.(log_directory\.LogDirectory|log_loader\.LoadedLog)"),
+    (r"py:.*", r"segproof\.kafka\.broker\.(log_directory\.LogDirectory|log_loader\.LoadedLog)"),
+    # What a reader keeps for lookups in a damaged log.
+    (r"py:.*", r"segproof\.stretches\.kafka\.in_place\.LogFates"),
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
