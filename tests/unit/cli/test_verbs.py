@@ -216,6 +216,7 @@ def test_dump_of_large_batches_takes_no_memory(
     log = str(next(BY_NAME[name].glob("*.log")))
     whole = jsonl(capsys, "dump", log)
     monkeypatch.setattr("segproof.reading.batch_rows.LARGE_BATCH_BYTES", 20)
+    monkeypatch.setattr("segproof.reading.record_blocks.PLAIN_BATCH_BYTES", 20)
     pieces = jsonl(capsys, "dump", log)
     for row in whole:
         if row["magic"] < 2:
