@@ -272,6 +272,13 @@ def test_partitions(
     check_growth(ask, [made(make, tmp_path, FEW * times) for times in (1, 2, 3)], asked)
 
 
+def test_a_foreign_index_moves_no_batch(tmp_path: Path) -> None:
+    """Salvage told 21 batches that lay where they belong as moved, and their offsets as lost."""
+    folder = made(foreign, tmp_path, FEW)
+    (saved,) = salvage(folder, tmp_path / "saved")
+    assert (saved.moved_batches, saved.lost_offsets, saved.are_more_lost) == (0, 0, False)
+
+
 @pytest.mark.parametrize("ask", [verified, scanned, salvaged])
 @pytest.mark.parametrize("make", [empty, of_one_topic, links, strays])
 def test_data_directories(

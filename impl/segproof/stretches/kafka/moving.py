@@ -71,6 +71,12 @@ def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows,
     return earlier, desk.edge(block, is_end=False), desk.edge(block, is_end=True), later
 
 
+def lies_there(block: list[int], hole: Hole) -> bool:
+    """Return whether a block lies where it belongs: an entry of a wrong index spoke against it."""
+    is_later = hole.before is None or hole.before < block[0]
+    return is_later and (hole.after is None or block[-1] < hole.after)
+
+
 def lies_beside(block: list[int], hole: Hole) -> bool:
     """Return whether a block lies beside a row that its hole is beside."""
     beside = (block[0] - 1, block[-1] + 1)

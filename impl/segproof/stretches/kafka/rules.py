@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import Desk, Fate, Group
 from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Reach, Rows
-from segproof.stretches.kafka.moving import belongs, blocks, lies_beside
+from segproof.stretches.kafka.moving import belongs, blocks, lies_beside, lies_there
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.strangers import contradicts
 
@@ -354,7 +354,7 @@ def _moved(desk: Desk) -> None:
         for is_near in (True, False):  # a near block comes before a far one
             for block, hole in blocks(desk):
                 if is_near <= lies_beside(block, hole) and belongs(desk, block, hole):
-                    desk.decide(block, Fate.MOVED)
+                    desk.decide(block, Fate.KEPT if lies_there(block, hole) else Fate.MOVED)
 
 
 def _odd_end(desk: Desk) -> None:
