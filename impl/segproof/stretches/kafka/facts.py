@@ -84,7 +84,8 @@ ROW = np.dtype(
     compressed message of magic 0 or 1, whose offsets are inside.
 `is_indexed`: whether an entry of the offset index contains its position and one of its offsets.
 `is_misindexed`: whether an entry of the offset index states an offset for its position that comes
-    after the batch before it, and before its own ones; a later entry leads to its batch.
+    after the batch before it, and before its own ones; a later entry leads to its batch, or there
+    is none.
 `is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 `is_transactional`: whether a batch of it is of a transaction, or ends one.

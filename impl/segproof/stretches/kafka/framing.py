@@ -275,8 +275,9 @@ class _Framing:
         led_to = int(rows["end"][rows["reach"] > Reach.SEARCH].max(initial=self._start))
         rows = self._with_mended(self._with_end(rows))
         rows["is_misindexed"] &= self._noted.right >= self._noted.wrong
-        # Where no later entry is right, bytes were cut out of the log: it is shorter from there on.
-        rows["is_misindexed"] &= rows["start"] < self._noted.right_to
+        # Where all later entries are wrong, bytes were cut out: the log is shorter from there on.
+        is_last = rows["start"] == self._noted.positions.max(initial=-1)
+        rows["is_misindexed"] &= is_last | (rows["start"] < self._noted.right_to)
         self._note_zeros(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
