@@ -178,21 +178,22 @@ def _in_worker(work: Callable[[Task, Files, Meter], Result], task: Task) -> Resu
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How one command shares out its tasks, and what its error says if a process is ended.
+    """How one command gives its tasks to processes, and what it says if one of them is killed.
 
-    With one process, or with other files than the real ones, all is done in this process.
+    The calling process does all tasks itself if `processes` is 1, or if `files` are not the real
+    ones.
     """
 
     processes: int
     files: Files
     meter: Meter
     command: str
-    """What the process belonged to, in words, such as "rebuild"."""
+    """The command that the error names, such as "rebuild"."""
     path: Callable[[Any], str]
-    """Returns the path that the error names, of the task whose result was awaited."""
+    """Returns the path of a task. The error names that of the task whose result is missing."""
     hint: str = "run it again with jobs=1"
     consequence: str = ""
-    """What the end of a process means for the other tasks, in words that begin with "; "."""
+    """What the error says of the other tasks. It begins with "; ", or is empty."""
 
     @contextmanager
     def results(

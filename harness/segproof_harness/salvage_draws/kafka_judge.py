@@ -119,10 +119,10 @@ def _found(data: bytes, content: bytes) -> Iterator[Batch]:
 
 
 class Input:
-    """A damaged partition, and the facts in it that distinguish its own batches from others.
+    """A damaged partition, and the facts in it that tell its own batches from those of others.
 
-    The first of these facts that contradicts a batch where it lies in the damaged partition shows
-    that the batch is of another topic, or at a wrong offset:
+    A batch is of another topic, or has a wrong offset, if one of these facts contradicts it where
+    it lies in the damaged partition. The first one that does is named:
 
     - offset taken: a whole batch of the partition has one of its offsets;
     - order: a whole batch before it has later offsets, or one after it has earlier ones;

@@ -326,9 +326,10 @@ def _level(partition: Partition) -> int:
 class _Inventory(NamedTuple):
     partitions: list[Partition]
     strays: dict[str, str]
-    """Each segment file that lies in no partition, with the reason why salvage leaves it out."""
+    """The path of each segment file outside of a partition, and why salvage leaves it out."""
     not_read: dict[str, str]
-    """Each folder that may hold partitions and was not read, with the reason."""
+    """The path of each folder that salvage did not read though partitions may be in it, and why it
+    did not."""
     findings: list[Finding]
     """What `verify` says of names and directories."""
 

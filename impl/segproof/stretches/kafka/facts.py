@@ -101,7 +101,8 @@ class Entries(NamedTuple):
     """The entries of an offset index."""
 
     offsets: Int64s
-    """Absolute offsets. The index file stores each relative to the log's base offset."""
+    """Last offset of the batch to which an entry leads. It is absolute; the file stores it
+    relative to the log's base offset."""
     positions: Int64s
     """Positions in the log, in bytes."""
 

@@ -46,7 +46,8 @@ SEARCHED_BYTES = 1 << 20
 TRIAL_BYTES = 512
 """Bytes of work that a trial counts at least: about what reading its header costs."""
 HEADERS_TRIED = 8
-"""Next headers that are tried as the end of a batch: one damaged block seldom has more of them."""
+"""A batch is tried with the begin of each of this many next headers as its end, at most. One
+damaged block seldom has more headers."""
 STARTS_MAX = 1 << 16
 """Positions between two batches at which a batch is tried, at most: 2 MiB of integers."""
 
