@@ -163,8 +163,8 @@ def _recovery(drawn: FileMap) -> str:
         sound += f", {times}" if (times := _times(damage.sound)) else ""
     elif damage.is_tail:
         sound = f"nothing: no sound {unit} follows"
-    if not drawn.has_messages and damage.lost_offsets:
-        broken += f", with {plural(damage.lost_offsets, 'offset')} that are lost for good"
+    if not drawn.has_messages:
+        broken += f", with {damage.lost_words()}"
     if damage.unsearched_from is not None:
         broken += f"; the search ended at byte {damage.unsearched_from}"
     rows = {

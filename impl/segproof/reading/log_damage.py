@@ -51,7 +51,8 @@ class LogDamage(NamedTuple):
     last_sound_offset: int = -1
     """The last offset of all batches that are kept, behind the damage or before it."""
     broken_from: int | None = None
-    """Where the damage begins that follows the last of these batches; None if none does."""
+    """Where the damage begins that follows the last of these batches that stays where it lies; None
+    if none does."""
     is_end_claimed: bool = False
     """Whether headers there claim each offset up to the next segment."""
     unproven_offsets: int = 0
@@ -104,7 +105,7 @@ class LogDamage(NamedTuple):
         elif told:
             told.append(
                 f"{plural(self.broken_bytes, 'byte')} in {plural(self.broken_places, 'place')} are"
-                f" lost, with {self._lost_words()}"
+                f" lost, with {self.lost_words()}"
             )
         if are_more_deleted and self.is_tail:
             told.append("a recovery would delete all later segments")
@@ -132,8 +133,8 @@ class LogDamage(NamedTuple):
             )
         return told
 
-    def _lost_words(self) -> str:
-        """Return how many offsets are lost: behind the last sound batch nothing counts them."""
+    def lost_words(self) -> str:
+        """Return how many offsets are lost: nothing counts those behind the last batch kept."""
         known = None if self.ends_broken else self.lost_offsets
         if not self.unproven_offsets:
             return lost_words(known, self.lost_offsets, "offset")
@@ -167,12 +168,12 @@ def damage_of(spans: Iterable[Span], start: int) -> LogDamage:
             broken_from = max(span.start, start)
             if damage.broken_from is None:
                 damage = damage._replace(broken_from=broken_from)
-        elif span.batches:
+        elif span.batches and span.kind is not SpanKind.MOVED:
             damage = damage._replace(broken_from=None)
     return damage
 
 
-def damage_of_log(placed: LogPlacement, start: int, is_lost: IsLost = lambda *_: True) -> LogDamage:
+def damage_of_log(placed: LogPlacement, start: int, is_lost: IsLost) -> LogDamage:
     """Return what a damage costs that begins at byte `start` of a log."""
     lost, unproven = placed.lost_from(start, is_lost)
     return damage_of(placed.spans(), start)._replace(

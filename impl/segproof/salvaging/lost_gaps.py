@@ -276,6 +276,29 @@ def gaps_of_dense_log(
     return lost, sum(one.missing for one, known in doubtful if known is not Cleaning.EXCLUDED)
 
 
+def untold_offsets(logs: Sequence[str], told: Collection[Gap], files: Files) -> int:
+    """Return how many offsets between the first and the last batch are in none, and in no gap told.
+
+    `logs` are the new logs in order.
+    """
+    kept: _Kept | None = None
+    for path in logs:
+        with closing(files.open(path)) as file:
+            table = read_batch_headers(file, 0, file.size()).table
+        if len(table):
+            kept = kept or _Kept(int(first_offsets(table)[0]))
+            kept.take(table)
+    ranges = [
+        (one.first_lost_offset, one.last_lost_offset)
+        for one in told if one.last_lost_offset is not None
+    ]  # fmt: skip
+    gaps = kept.gaps if kept is not None else []
+    return sum(
+        last + 1 - first for _, first, last in gaps
+        if not any(begin <= last and first <= end for begin, end in ranges)
+    )  # fmt: skip
+
+
 def _is_judged(found: _Kept, told: Sequence[Gap]) -> bool:
     """Return whether the rest of what a log lacks is judged; leave out what was told of it.
 

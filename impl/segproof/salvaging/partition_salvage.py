@@ -46,6 +46,7 @@ from segproof.salvaging.lost_gaps import (
     is_loss_hidden,
     lost_cut_outs,
     take_doubts,
+    untold_offsets,
 )
 from segproof.salvaging.lost_markers import keep_transactions
 from segproof.salvaging.new_logs import KeptBatches, NewLogs
@@ -355,8 +356,9 @@ class _Salvage:
     def _miss_of_dense_log(self, placed: PlacedPartition) -> None:
         """Take note of offsets that logs lack, as their indexes show, or else all other logs."""
         told, new, files, ledger = self._told, self._new, self._files, self._ledger
-        if told.renamed_logs:  # gaps are told of other names
+        if told.renamed_logs:  # an index or a name may be another log's: neither proves a loss
             told.doubts += doubts_of_names(placed.wrong_names, new.ranges, told.gaps)
+            told.unproven_offsets += untold_offsets(new.paths, told.gaps, files)
             return
         own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out

@@ -74,19 +74,31 @@ def test_offsets_are_lost_where_bytes_are_too() -> None:
     """A later damage costs no offset of an earlier one; what a batch is moved to is not lost."""
     fates = placed("0-9 ~ 20-29 ~ 50-59")
     assert (30, 59, None) == (
-        (first := damage_of_log(fates, BYTES)).lost_offsets, first.last_sound_offset,
+        (first := damage_of_log(fates, BYTES, _is_lost)).lost_offsets, first.last_sound_offset,
         first.broken_from,
     )  # fmt: skip
-    second = damage_of_log(fates, 3 * BYTES)
+    second = damage_of_log(fates, 3 * BYTES, _is_lost)
     assert (20, 1, BYTES) == (second.lost_offsets, second.broken_places, second.broken_bytes)
     proven = damage_of_log(fates, BYTES, lambda _begin, _end, first, _following: first == 10)
     assert (10, 20) == (proven.lost_offsets, proven.unproven_offsets)
-    moved = damage_of_log(placed("0-9 ~ 20-29 30-39 10-19 40-49 ~"), BYTES)
+    moved = damage_of_log(placed("0-9 ~ 20-29 30-39 10-19 40-49 ~"), BYTES, _is_lost)
     assert (0, 1, 3, 6 * BYTES) == (
         moved.lost_offsets, moved.moved_batches, moved.sound and moved.sound.batches,
         moved.broken_from,
     )  # fmt: skip
     assert "1 sound batch lies in a wrong place of the log, and can be saved" in moved.words()
+
+
+def test_a_batch_that_is_moved_away_from_the_end_hides_no_loss_there() -> None:
+    """What came after 39 is lost, though the last bytes of the log are a batch that is kept."""
+    fates = placed("0-9 20-29 30-39 ~ 10-19")
+    damage = damage_of_log(fates, 3 * BYTES, _is_lost)
+    assert (1, True, 3 * BYTES) == (damage.moved_batches, damage.ends_broken, damage.broken_from)
+    assert [(40, None)] == [(gap.first_lost, gap.last_lost) for gap in fates.placement.gaps]
+
+
+def _is_lost(*_: int) -> bool:
+    return True
 
 
 def test_times_are_of_the_batches_that_have_one() -> None:

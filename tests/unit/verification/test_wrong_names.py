@@ -292,3 +292,13 @@ def test_another_topics_block_at_the_begin_gives_a_log_no_name(
     kept = read_batch_headers(data).table["base_offset"].tolist()
     assert kept == [*range(40), *range(50, 90)]
     assert {*own} <= {*kept}
+
+
+@pytest.mark.checks("DISK-69")
+def test_the_offsets_of_a_lost_log_are_told_beside_one_with_a_wrong_name(tmp_path: Path) -> None:
+    """A wrong name hid the loss of another log: "everything kept", and no word more."""
+    folder = tmp_path / "t-0"
+    for name, first, end in ((1, 0, 40), (40, 40, 80), (120, 120, 160)):
+        write_segment(folder, batches_of(first, end), name)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (1, 120, 40) == (saved.renamed_logs, saved.batches, saved.unproven_offsets)

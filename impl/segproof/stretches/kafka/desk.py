@@ -246,8 +246,8 @@ class Desk:
     # --- what is kept
 
     def is_end_broken(self) -> bool:
-        """Return whether bytes are lost after all that is kept, wherever it lies."""
-        row = int(self.kept.max())
+        """Return whether bytes are lost after all that stays where it lies."""
+        row = int(self._staying().max())
         number, last = int(self.rows["log"][row]), self.last(int(self.kept[-1]))
         later = self.logs[number + 1 :]  # a broker's new log is empty
         is_at_end = not any(log.zeros_from or log.is_missing for log in later)
@@ -255,8 +255,13 @@ class Desk:
         return not (is_at_end and self._indexed_to[number:].max() <= last)
 
     def is_begin_broken(self) -> bool:
-        """Return whether bytes are lost before all that is kept, wherever it lies."""
-        return self.begin_of(int(self.kept.min())) > 0
+        """Return whether bytes are lost before all that stays where it lies."""
+        return self.begin_of(int(self._staying().min())) > 0
+
+    def _staying(self) -> Int64s:
+        """Return the kept rows that are not moved; all that are kept if no row stays."""
+        staying = self.kept[self.fates[self.kept] != Fate.MOVED]
+        return staying if len(staying) else self.kept
 
     def is_compacted(self) -> bool:
         """Return whether offsets are left out where no byte is lost.
@@ -363,6 +368,6 @@ class Desk:
             lost = int(lasts[place]) + 1, int(firsts[place + 1]) - 1
             yield Gap(int(self.kept[place]), int(self.kept[place + 1]), *lost)
         if self.is_end_broken():
-            indexed = int(self._indexed_to[self.rows["log"][self.kept.max()] :].max())
+            indexed = int(self._indexed_to[self.rows["log"][self._staying().max()] :].max())
             known = indexed if indexed > lasts[-1] else None
             yield Gap(int(self.kept[-1]), None, int(lasts[-1]) + 1, known)

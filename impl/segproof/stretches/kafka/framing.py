@@ -230,7 +230,8 @@ class _Noted:
     def beyond(self, position: int) -> Iterator[tuple[int, int]]:
         """Yield offset and position of the entries after a position."""
         start = int(np.searchsorted(self.positions, position, "right"))
-        yield from zip(self.offsets[start:].tolist(), self.positions[start:].tolist(), strict=True)
+        for place in range(start, len(self.positions)):
+            yield int(self.offsets[place]), int(self.positions[place])
 
     def largest_from(self, position: int) -> int:
         """Return the largest offset of entries at or after a position; -1 if no index says so."""
@@ -471,7 +472,8 @@ class _Framing:
             near = slice(*np.searchsorted(loose["start"], (start, end)).tolist())
             for row in self._mended_in(trials, start, end, loose[near]):
                 found.append(row)
-                is_inside |= (loose["end"] > row["start"]) & (loose["start"] < row["end"])
+                first = int(np.searchsorted(loose["end"], row["start"][0], "right"))
+                is_inside[first : int(np.searchsorted(loose["start"], row["end"][0]))] = True
         if not found:
             return rows
         whole = np.concatenate([firm, loose[~is_inside], *found])

@@ -71,10 +71,14 @@ def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows,
     return earlier, desk.edge(block, is_end=False), desk.edge(block, is_end=True), later
 
 
-def lies_there(block: list[int], hole: Hole) -> bool:
-    """Return whether a block lies where it belongs: an entry of a wrong index spoke against it."""
-    is_later = hole.before is None or hole.before < block[0]
-    return is_later and (hole.after is None or block[-1] < hole.after)
+def lies_there(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether a block lies where it belongs: an entry of a wrong index spoke against it.
+
+    The rows around that place are those that were not moved there themselves.
+    """
+    before, after = _in_place_around(desk, _place_in(desk, hole))
+    is_later = before < 0 or desk.kept[before] < block[0]
+    return is_later and (after == len(desk.kept) or block[-1] < int(desk.kept[after]))
 
 
 def lies_beside(block: list[int], hole: Hole) -> bool:

@@ -354,7 +354,7 @@ def _moved(desk: Desk) -> None:
         for is_near in (True, False):  # a near block comes before a far one
             for block, hole in blocks(desk):
                 if is_near <= lies_beside(block, hole) and belongs(desk, block, hole):
-                    desk.decide(block, Fate.KEPT if lies_there(block, hole) else Fate.MOVED)
+                    desk.decide(block, Fate.KEPT if lies_there(desk, block, hole) else Fate.MOVED)
 
 
 def _odd_end(desk: Desk) -> None:

@@ -15,6 +15,7 @@ Laws: RMQLOG-1 to RMQLOG-3.
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,7 @@ class FramedLog:
             some += self._details(facts.rows[row])
             done = row + 1
         some.append(facts.rows[done:])
-        return Facts(facts.file_bytes, facts.files, np.concatenate(some), facts.units, facts.known)
+        return replace(facts, rows=np.concatenate(some))
 
     def _details(self, row: np.void) -> Iterator[Rows]:
         for block in self._blocks(row):
