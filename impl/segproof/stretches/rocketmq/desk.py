@@ -244,10 +244,6 @@ class Desk:
         """Return where each row says that its file begins."""
         return np.asarray(self.said - self.rows["start"])
 
-    def run_end(self, run: int) -> int:
-        """Return the position in the file after a run."""
-        return int(self.rows["end"][self.run_stops[run] - 1])
-
     def times_of(self, first: int, stop: int) -> int:
         """Return the middle one of the last store times of the rows [first, stop); of two, the
         later one; -1 without one."""

@@ -5,7 +5,7 @@ Laws: RMQDISK-25, RMQDISK-44, RMQDISK-55.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def inside(desk: Desk) -> None:
     run_files = desk.files[desk.run_firsts]
     for number, file in enumerate(desk.facts.files):
         runs = np.flatnonzero(run_files == number) if file.torn else np.empty(0, np.int64)
-        within = [run for run in runs.tolist() if _is_within(desk, run, file.torn)]
+        within = _within(desk, runs, file.torn)
         outside = {file.start, *claims[np.setdiff1d(runs, within)].tolist()}
         for run in within:
             rows = np.arange(desk.run_firsts[run], desk.run_stops[run])
@@ -55,12 +55,17 @@ def inside(desk: Desk) -> None:
                 desk.decide(rows, Fate.INSIDE)
 
 
-def _is_within(desk: Desk, run: int, torn: tuple[tuple[int, int], ...]) -> bool:
-    """Return whether a run that a search found lies in the bytes of a broken message."""
-    first = desk.rows[desk.run_firsts[run]]
-    end = desk.run_end(run)
-    is_found = first["reach"] == Reach.SEARCH
-    return bool(is_found and any(at < first["start"] and end <= stop for at, stop in torn))
+def _within(desk: Desk, runs: Int64s, torn: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the runs that a search found in the bytes of broken messages; `torn` are these."""
+    if not len(runs):
+        return []
+    begins, ends = np.array(sorted(torn), np.int64).T
+    reached = np.append(-1, np.maximum.accumulate(ends))
+    firsts = desk.rows[desk.run_firsts[runs]]
+    reached = reached[np.searchsorted(begins, firsts["start"])]
+    is_within = desk.rows["end"][desk.run_stops[runs] - 1] <= reached
+    found: list[int] = runs[is_within & (firsts["reach"] == Reach.SEARCH)].tolist()
+    return found
 
 
 def file_name(desk: Desk) -> None:
@@ -207,7 +212,8 @@ def other_log(desk: Desk) -> None:
     for run in _broken_around(desk, here):
         rows = list(range(int(desk.run_firsts[run]), int(desk.run_stops[run])))
         first, last = at[rows[0]], at[rows[-1]]
-        before, after = here[first - 1 :: -1] if first else here[:0], here[last + 1 :]
+        before = here[max(0, first - NEAR_MESSAGES) : first][::-1]
+        after = here[last + 1 : last + 1 + NEAR_MESSAGES]
         if _is_of_other_log(desk, rows, before, after):
             desk.decide(rows, Fate.ASIDE)
 
