@@ -363,7 +363,8 @@ def may_hide_records(path: str, files: Files) -> bool:
     except (OSError, SegproofError):
         return True
     zeros_from = placed.log.zeros_from
-    return byte_ranges_of(placed.rows[placed.is_whole]) != [(0, zeros_from)][:zeros_from]
+    expected = [(0, zeros_from)] if zeros_from else []
+    return byte_ranges_of(placed.rows[placed.is_whole]) != expected
 
 
 def batches_in(path: str, files: Files) -> Iterator[BatchTable]:

@@ -58,7 +58,7 @@ NAME_BYTES_MAX = 255
 QUEUE_FILES_ASKED = 1000
 """The lengths of this many old files of queues tell that of the new ones."""
 LOST_TOLD = 10_000
-"""So many stretches of lost numbers are told one by one; all of the numbers are counted."""
+"""Stretches of lost numbers that are listed, at most. All numbers are counted."""
 
 
 class LostNumbers(NamedTuple):

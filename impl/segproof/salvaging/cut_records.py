@@ -54,11 +54,12 @@ BODY_BYTES_MIN = 6
 SEARCHED_BYTES = 1 << 16
 """So many bytes are searched at once for the begin of a record."""
 WALKED_BYTES_OF_A_BYTE = 16
-"""A search walks through records of so many bytes for each byte of the batch, at most."""
+"""A search walks through at most this many bytes of records for each byte of the batch: lengths
+that were made to cost time lead through the same bytes again and again."""
 TRIED_BYTES = 64 << 20
-"""Of so many bytes more of a gap batches are tried that reach to its end."""
+"""Bytes of a gap that are tried as batches which reach to its end, at most, beside those."""
 ZEROS = bytes(64)
-"""So many zeros in a row within a record may be what a disk has left of its content."""
+"""Zeros in a row within a record that may be all that a disk has left of its content."""
 _POLYNOMIAL = 0x82F63B78
 _next_record = kernels.next_record.interpreted
 

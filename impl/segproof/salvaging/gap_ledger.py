@@ -27,7 +27,7 @@ class GapLedger:
         self.pending = list[Gap]()
         """Gaps after the last batch that was kept."""
         self._pending_copies = list[int]()
-        """For each the number of its batches if all are copies of kept ones; else 0."""
+        """For each gap of `pending`, its batches if all are copies of kept ones; else 0."""
         self.doubtful = list[Doubt]()
         """Offsets that are counted as lost, and that compaction may have taken."""
         self.copies = 0

@@ -65,9 +65,9 @@ SEARCHED_BYTES_MAX = 1 << 20
 SEARCHED_BYTES_MIN = 8 << 10
 """Bytes that a search reads first: mostly the next batch is near."""
 WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
-"""Checksums in searches are made of WORK_BYTES, and of so many bytes more for each byte of the log.
-Random bytes need less than one; a value full of headers, made to cost time, needs the square of its
-length."""
+"""A search makes checksums of at most WORK_BYTES, and of WORK_BYTES_OF_A_BYTE more for each byte of
+the log. What is left after that is not searched. Random bytes need less than one for each byte;
+headers that were made to cost time need the square of the log's length."""
 
 
 NO_OFFSETS: Int64s = np.empty(0, np.int64)

@@ -61,8 +61,9 @@ class LogFates:
     def is_broken_from(self, position: int) -> bool:
         """Return whether no batch of the log ends after a byte, and all was searched.
 
-        So it is after the last batch of a log whose end is torn. If the reading began there, what
-        lies inside the torn batch may be told by offsets that the log has before it.
+        It is true after the last batch of a log with a torn end. A batch inside the torn one does
+        not count: its fate is INSIDE, or its offset is below `log.base_offset` if the reading
+        began at the torn batch.
         """
         is_inside = self.fates == Fate.INSIDE
         if self.log.torn_from is not None:

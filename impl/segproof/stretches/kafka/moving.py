@@ -24,8 +24,8 @@ def blocks(desk: Desk, rows: Int64s | None = None) -> Iterator[tuple[list[int], 
     """Yield blocks of undecided rows, each with the hole around its offsets.
 
     The rows of a block follow each other, their offsets rise, and no kept row has offsets between
-    them. A block is yielded before the next one is looked at, so it may be decided meanwhile: then
-    what has lost its hole is parted again. `rows` are those to be parted; without it, all.
+    them. The caller may decide a block before the next one is made; a block whose hole was filled
+    by that is cut again. `rows` are those to be cut into blocks; without it, all.
     """
     rows = np.flatnonzero(desk.fates == Fate.UNDECIDED) if rows is None else rows
     places = desk.holes(rows)
