@@ -89,7 +89,8 @@ def test_logs_with_swapped_names_are_saved_by_their_contents(
     assert (2, 0) == (told.renamed_logs, told.set_aside_batches)
     assert [] == [one for one in verify(tmp_path / "out") if one.law == "DISK-62"]
     assert len(partition.truth) - told.batches in ((1, 2) if is_broken else (0,))
-    assert verdict.counts["lost offsets"] == told.lost_offsets + told.unproven_offsets
+    lost, most = verdict.counts["lost offsets"], told.lost_offsets + told.unproven_offsets
+    assert lost == most if partition.is_dense else told.lost_offsets <= lost <= most
 
 
 @pytest.mark.checks("DISK-13")
