@@ -15,6 +15,7 @@ from segproof_harness.cli import run
 from segproof_harness.conformance.recorded_answers import compare_scenario, older_releases
 from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios
 from segproof_model.releases import release_named
+from segproof_tests.printed_rows import Capsys
 
 SCENARIOS = scenarios()
 PROFILE = "kafka-4.3.1"
@@ -25,7 +26,7 @@ def name(scenario: Path) -> str:
     return scenario.name
 
 
-def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+def rows(capsys: Capsys, *arguments: str) -> list[dict[str, Any]]:
     """Run a command line and return the objects it printed."""
     assert 0 == run([*arguments, "--format", "jsonl"])
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -67,9 +68,7 @@ def test_implementation_answers_as_the_release_did(scenario: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
-def test_dump_shows_the_recorded_entries(
-    scenario: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dump_shows_the_recorded_entries(scenario: Path, capsys: Capsys) -> None:
     """`dump` of each file gives the entries and batches; under a profile the zero tail too."""
     partition = partition_of(scenario)
     for segment in load_expected(scenario)["segments"]:
@@ -99,7 +98,7 @@ def test_dump_shows_the_recorded_entries(
 @pytest.mark.parametrize("profile", ["segproof", PROFILE])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
 def test_lookup_finds_the_first_batch_that_reaches_the_offset(
-    scenario: Path, profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scenario: Path, profile: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Across segments `lookup` gives the first recorded batch whose last offset is not below."""
     segments = load_expected(scenario)["segments"]
@@ -125,7 +124,7 @@ def test_lookup_finds_the_first_batch_that_reaches_the_offset(
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
 def test_lookup_by_time_finds_the_first_record_of_the_first_segment(
-    scenario: Path, capsys: pytest.CaptureFixture[str]
+    scenario: Path, capsys: Capsys
 ) -> None:
     """A timestamp is answered by the first segment that reaches it, with the recorded record."""
     segments = load_expected(scenario)["segments"]

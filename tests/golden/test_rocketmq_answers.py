@@ -17,6 +17,7 @@ from segproof_harness.cli import run
 from segproof_harness.conformance.recorded_store_answers import compare_store, load_scenario
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_model.releases import release_named
+from segproof_tests.printed_rows import Capsys
 
 DATA = ROCKETMQ
 STORES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
@@ -31,7 +32,7 @@ ANSWERED = (
 """Laws without which some recorded answer would differ."""
 
 
-def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+def rows(capsys: Capsys, *arguments: str) -> list[dict[str, Any]]:
     """Run a command line and return the objects it printed."""
     assert 0 == run([*arguments, "--format", "jsonl"])
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -72,16 +73,14 @@ def test_verifies_clean(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_verify_and_model_agree(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_and_model_agree(name: str, capsys: Capsys) -> None:
     """`--against model` compares the store and finds no law on which the two part."""
     assert 0 == run(["verify", str(DATA / name), "--against", "model"])
     assert f"{name}/store: compared" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_lookup_gives_the_recorded_answers(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lookup_gives_the_recorded_answers(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """`lookup --keys --raw` answers as `queryOffset` of the release did, for each window."""
     scenario = load_scenario(DATA / name)
     service = scenario.expected["service"]
@@ -101,7 +100,7 @@ def test_lookup_gives_the_recorded_answers(
 
 
 @pytest.mark.parametrize("name", WITH_LOG)
-def test_lookup_leaves_other_keys_out(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lookup_leaves_other_keys_out(name: str, capsys: Capsys) -> None:
     """With the log at hand each offset is one whose recorded message has the topic and key."""
     scenario = load_scenario(DATA / name)
     messages = {one["phyOffset"]: one for one in scenario.expected["commitlog"]["messages"]}
@@ -116,7 +115,7 @@ def test_lookup_leaves_other_keys_out(name: str, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_dump_shows_header_and_entries(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_shows_header_and_entries(name: str, capsys: Capsys) -> None:
     """`dump` of an index file is its header and as many entries, under a profile too."""
     scenario = load_scenario(DATA / name)
     for expected in scenario.expected["files"]:
@@ -132,9 +131,7 @@ def test_dump_shows_header_and_entries(name: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("profile", ["segproof", "rocketmq-5.5.1"])
 @pytest.mark.parametrize("name", WITH_LOG)
-def test_dump_shows_the_messages(
-    name: str, profile: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dump_shows_the_messages(name: str, profile: str, capsys: Capsys) -> None:
     """`dump` of the commit log gives every recorded message; `lookup --phy-offset` each of them."""
     scenario = load_scenario(DATA / name)
     log = sorted((DATA / name / "store" / "commitlog").iterdir())
@@ -153,7 +150,7 @@ def test_dump_shows_the_messages(
 @pytest.mark.parametrize("is_told", [False, True])
 @pytest.mark.parametrize("name", WITH_LOG)
 def test_a_rebuilt_index_is_the_real_one(
-    name: str, is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, is_told: bool, tmp_path: Path, capsys: Capsys
 ) -> None:
     """`rebuild` gives the files of the real store, whether it is told the release or looks."""
     store = DATA / name / "store"
@@ -168,9 +165,7 @@ def test_a_rebuilt_index_is_the_real_one(
     capsys.readouterr()
 
 
-def test_a_rebuild_in_place_makes_a_damaged_index_sound(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rebuild_in_place_makes_a_damaged_index_sound(tmp_path: Path, capsys: Capsys) -> None:
     """What verify reports is gone afterwards, and the files are the old ones again."""
     store = tmp_path / "store"
     shutil.copytree(DATA / "rolled-4.9.8" / "store", store, copy_function=shutil.copyfile)

@@ -21,11 +21,12 @@ from tests.oracle.stores import (
 
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.message import Message, blank_tail
+from segproof.rocketmq.message import blank_tail
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
-from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof.verification import verify
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.store_files import messages_of
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
@@ -108,13 +109,6 @@ def test_a_recovery_goes_on_behind_a_false_blank_end(tmp_path: Path) -> None:
 # --- salvage
 
 
-def kept_messages(path: Path) -> dict[int, Message]:
-    """Return the messages of a log by offset, without those that fill gaps."""
-    found = CommitLog.open(path, LOG_BYTES).scan()
-    messages = {at: result.message for at, result in found if result.message is not None}
-    return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give what was saved of a store with damage of each kind, in its first file and later ones."""
@@ -124,16 +118,14 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     logs = sorted((path / "commitlog").iterdir())
     assert len(logs) >= 10
     for number, (start, size) in {0: (3000, 900), 2: (9000, 7384), 5: (0, 500), 8: (7, 1)}.items():
-        data = bytearray(logs[number].read_bytes())
-        data[start : start + size] = b"\xff" * size
-        logs[number].write_bytes(data)
+        put_bytes(logs[number], start, b"\xff" * size)
     logs[4].unlink()
     told = salvage_store(path, out)
     assert not told.is_whole
     assert told.gap_count == 5
     assert told.unqueued_messages == told.restored_messages == 0
     assert told.lost_messages == len(offsets) - told.messages
-    assert len(kept_messages(out)) == told.messages > 300
+    assert len(messages_of(out, LOG_BYTES)) == told.messages > 300
     assert [] == [str(one) for one in verify(out, deep=True, hash_slots=SLOTS) if one.is_defect]
     return out
 
@@ -142,7 +134,7 @@ def expected_from(path: Path, topic: str, queue_id: int, number: int) -> list[tu
     """Return number and offset of what a queue has from a number on."""
     return sorted(
         (one.queue_offset, at)
-        for at, one in kept_messages(path).items()
+        for at, one in messages_of(path, LOG_BYTES).items()
         if (one.topic, one.queue_id) == (topic, queue_id) and one.queue_offset >= number
     )
 
@@ -159,7 +151,7 @@ def test_a_saved_store_serves_every_message(
     if is_killed:
         (path / "abort").touch()
         (path / "checkpoint").write_bytes(bytes(4096))
-    messages = kept_messages(path)
+    messages = messages_of(path, LOG_BYTES)
     end = max(messages) + messages[max(messages)].total_size
     with StoreProcess(release, path) as store:
         assert store.ask("load") is True

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, read_snapshot, write_batch
+from segproof.kafka import LogConfig, LogSegment, WriteFormat, read_snapshot
 from segproof.reading.file_names import segment_file
 from segproof.verification import verify
 from segproof_harness.reading.log_file_rows import Shown
@@ -26,6 +26,7 @@ from segproof_harness.releases.dump_tool import batch_of, dump_tool
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import RELEASES, TOOLS
 from segproof_harness.releases.written_logs import TOPICS, write_logs
+from segproof_tests.small_logs import batch
 
 pytestmark = pytest.mark.needs("java")
 
@@ -311,7 +312,7 @@ def test_the_tool_blames_sound_indexes_of_older_releases(tmp_path: Path) -> None
     with LogSegment.open(partition, 0, config, write_format=form, create=True) as segment:
         for first in range(0, 40, 4):
             offsets = range(first, first + 4)
-            batches = [write_batch([Record(n, n, b"k", b"v")], base_offset=n) for n in offsets]
+            batches = [batch(n, key=b"k") for n in offsets]
             segment.append(first + 3, b"".join(batches))
     files = sorted(partition.glob("*.index"))
     assert dump_tool(TOOL, files, "--verify-index-only").complaints

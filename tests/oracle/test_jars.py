@@ -10,6 +10,7 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.releases.jars import FOLDER_VARIABLE, jar_folder, pinned_jars, wrong_jars
 from segproof_harness.releases.pinned import PINNED
+from segproof_tests.changed_bytes import flip_bits
 
 SMALL = "rocketmq-4.3.2"
 """The release with the fewest bytes."""
@@ -53,9 +54,7 @@ def test_check_starts_a_release_and_names_a_changed_jar(
     assert 0 == cli.run(["oracle", "check", SMALL])
     assert "1 of 1 release ready" in capsys.readouterr().err
     changed = tmp_path / pinned_jars(PINNED[SMALL])[0].path
-    image = bytearray(changed.read_bytes())
-    image[len(image) // 2] ^= 1
-    changed.write_bytes(image)
+    flip_bits(changed, changed.stat().st_size // 2)
     assert 1 == cli.run(["oracle", "check", SMALL, "--format", "jsonl"])
     row = json.loads(capsys.readouterr().out)
     assert ("broken", 1) == (row["state"], len(row["problems"]))

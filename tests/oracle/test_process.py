@@ -28,6 +28,7 @@ from segproof_harness.releases.release_subject import OracleSubject
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import structure_named
+from segproof_tests.printed_rows import Capsys
 
 KAFKA, ROCKETMQ, NEWEST_ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8", "rocketmq-5.5.1"
 ENDING_SECONDS = 20.0
@@ -90,9 +91,7 @@ def wait_until(is_so: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.needs(KAFKA)
-def test_an_ended_child_leaves_nothing(
-    process: OracleProcess, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_ended_child_leaves_nothing(process: OracleProcess, capfd: Capsys) -> None:
     """No process, no zombie, no folder; and nothing on standard output or error."""
     process.start()
     pid, scratch = pid_of(process), scratch_of(process)

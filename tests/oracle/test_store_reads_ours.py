@@ -32,6 +32,7 @@ from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS
 from segproof_model.releases import release_named
+from segproof_tests.printed_rows import Capsys
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
@@ -103,9 +104,7 @@ def test_it_answers_every_key_as_lookup_does(loaded: Loaded) -> None:
     assert answered > 1000
 
 
-def test_the_verb_names_the_same_messages(
-    loaded: Loaded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_names_the_same_messages(loaded: Loaded, tmp_path: Path, capsys: Capsys) -> None:
     """`lookup --keys` names those of the store's messages that have the key, newest first.
 
     The store answers every message of the key's hash, as far as 64 go, in the order of the log.

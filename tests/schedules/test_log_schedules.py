@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from segproof.errors import OffsetOutOfRangeError
-from segproof.kafka import PartitionLog, write_end_transaction_marker
+from segproof.kafka import PartitionLog
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests.interleaving import schedules
 from segproof_tests.memory_logs import START_MS, Place, batch
 
@@ -34,9 +35,7 @@ WRITING = modules(f"{BOTH} broker.partition_log broker.local_log broker.log_appe
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 DATA = [batch(6, timestamp_ms=START_MS + 10 * number) for number in range(9)]
 OF_TRANSACTION = batch(3, base_sequence=0, is_transactional=True, **PRODUCER)
-MARKER = write_end_transaction_marker(
-    "ABORT", offset=0, timestamp=START_MS, coordinator_epoch=0, **PRODUCER
-)
+MARKER = marker(0, timestamp=START_MS)
 OPTIONS: dict[str, Any] = {"segment_bytes": 800, "index_interval_bytes": 1}
 """With an entry for each batch: where a search begins at a wrong offset, it misses the batch."""
 Step = Callable[[PartitionLog], Any]

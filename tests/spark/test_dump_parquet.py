@@ -13,6 +13,7 @@ from segproof.kafka import Record, write_batch
 from segproof.kafka.record import RecordHeader
 from segproof_harness.reading import log_file_rows
 from segproof_tests.dumped_rows import FILES, LOG, TXN, from_csv, from_json, written
+from segproof_tests.printed_rows import CapsysBinary
 
 pq: Any = pytest.importorskip("pyarrow.parquet", reason="not run: pyarrow is not installed")
 
@@ -26,21 +27,19 @@ OF_BATCH = (
 )
 
 
-def from_parquet(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str | Path) -> list[Any]:
+def from_parquet(capsysbinary: CapsysBinary, *arguments: str | Path) -> list[Any]:
     """Return the rows of the dump as Parquet."""
     data = written(capsysbinary, *arguments, "--format", "parquet")
     return list(pq.read_table(io.BytesIO(data)).to_pylist())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_parquet_has_the_rows_of_jsonl(
-    path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_parquet_has_the_rows_of_jsonl(path: Path, capsysbinary: CapsysBinary) -> None:
     """With the types of JSON: integers, text, true and false, null."""
     assert from_json(capsysbinary, path) == from_parquet(capsysbinary, path)
 
 
-def test_records_have_columns_of_their_batch(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_records_have_columns_of_their_batch(capsysbinary: CapsysBinary) -> None:
     """Keys and values are bytes in Parquet, and text in CSV; of a directory all logs are shown."""
     batch: Any = None
     expected = []
@@ -64,7 +63,7 @@ def test_records_have_columns_of_their_batch(capsysbinary: pytest.CaptureFixture
     assert expected[1014]["value"].hex() == as_text[0]["value"]
 
 
-def test_without_rows_the_table_is_empty(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_without_rows_the_table_is_empty(capsysbinary: CapsysBinary) -> None:
     """A range without records gives a whole file."""
     assert [] == from_parquet(capsysbinary, LOG, "--from", "999999")
 
@@ -95,7 +94,7 @@ def mixed_log(folder: Path) -> Path:
 
 @pytest.mark.parametrize("options", [(), ("--from", "3", "--to", "20"), ("--max", "13")], ids=str)
 def test_blocks_have_the_records_of_jsonl(
-    options: tuple[str, ...], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    options: tuple[str, ...], tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """Headers are JSON, in batches that are decoded together and in those read by themselves."""
     log = mixed_log(tmp_path / "t-0")
@@ -110,7 +109,7 @@ def test_blocks_have_the_records_of_jsonl(
 
 
 def test_no_record_is_an_object_of_python(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsysbinary: CapsysBinary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million records would take a hundred times as long as their columns."""
     log = mixed_log(tmp_path / "t-0")

@@ -17,13 +17,13 @@ from segproof.kafka import (
     RecordHeader,
     write_batch,
     write_empty_batch,
-    write_end_transaction_marker,
 )
 from segproof.reading.file_names import segment_file
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.tables.options import request_of
 from segproof.tables.schemas import TABLES
 from segproof.verification import verify
+from segproof_harness.laws.borders.log_files import marker
 from segproof_harness.reading.log_file_rows import Shown
 from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.reading.store_file_rows import store_rows
@@ -123,10 +123,7 @@ def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
 @pytest.mark.parametrize("table", ["batches", "records"])
 def test_every_format_and_codec(tmp_path: Path, table: str) -> None:
     """Nulls, headers, sequences that wrap, control batches, gaps, empty batches, old messages."""
-    marker = write_end_transaction_marker(
-        "ABORT", offset=0, timestamp=1, producer_id=7, producer_epoch=1, coordinator_epoch=3
-    )
-    parts = [marker]
+    parts = [marker(0, producer_epoch=1, coordinator_epoch=3)]
     offset = 1
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         for magic in (0, 1, 2):

@@ -13,6 +13,7 @@ from segproof.reading import segment_reader
 from segproof.tables.options import Filters, Range, request_of
 from segproof.tables.schemas import OPTIONS, TABLES
 from segproof_spark.table_reader import FilesTask, PushingTableReader, places_of, push
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.table_rows import rows_read
 
 Rows = list[dict[str, Any]]
@@ -124,9 +125,7 @@ def test_timestamps_leave_out_batches(kafka: Path) -> None:
 def test_a_header_that_lies_is_not_believed(partition: Path) -> None:
     """A flipped bit makes a batch look old: its checksum is wrong, so its records are read."""
     log = max(partition.glob("*.log"))
-    data = bytearray(log.read_bytes())
-    data[35:43] = bytes(8)
-    log.write_bytes(data)
+    put_bytes(log, 35, bytes(8))
     whole = rows_read(reader_of("records", log, on_damage="keep"))
     newest = max(row["timestamp"] for row in whole[:1])
     pushed = filter_of("GreaterThanOrEqual", "timestamp", newest)

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables through Spark: schemas, pushed filters, chosen columns, errors, and the examples."""
 
-import importlib.util
 import re
 import runpy
 import sys
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from segproof.rocketmq.geometry import find_geometry
 from segproof.tables.schemas import TABLES
 from segproof_spark.data_source import register
+from segproof_tests import contracts
 from segproof_tests.real_copies import copy_of, flip
 from segproof_tests.table_rows import read_table, rows_and_damage
 
@@ -173,19 +172,10 @@ def test_damage_fails_the_job_unless_it_may_go_on(
 # --- the examples
 
 
-def example(name: str) -> ModuleType:
-    """Return a script as a module."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def run(session: "SparkSession", name: str, *paths: Path, function: str = "") -> list[Any]:
     """Return the rows of an example."""
-    made = getattr(example(name), function or name)(session, [str(path) for path in paths])
+    example = contracts.load(EXAMPLES / f"{name}.py", f"example_{name}")
+    made = getattr(example, function or name)(session, [str(path) for path in paths])
     rows: list[Any] = [row.asDict() for row in made.collect()]
     return rows
 

@@ -30,6 +30,7 @@ from segproof_spark.data_source import SegproofDataSource
 from segproof_spark.findings_reader import FindingsReader, Task
 from segproof_spark.result_rows import FINDING_FIELDS, finding_row
 from segproof_spark.verify.plan import SEGMENT_BYTES, WholeUnit, units_of
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.real_copies import copy_partitions, flip
 
 if TYPE_CHECKING:
@@ -187,9 +188,7 @@ def test_the_verb_has_the_options_of_verify() -> None:
     assert others - own == {"against", "jobs", "only_summary", "since", "watch_seconds"}
 
 
-def test_paths_that_cannot_be_read_are_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_paths_that_cannot_be_read_are_usage(tmp_path: Path, capsys: Capsys) -> None:
     """A missing path, a named pipe, a path below a file: one line and exit 2, without Spark."""
     pipe, file = tmp_path / "pipe.log", tmp_path / "file"
     os.mkfifo(pipe)
@@ -204,7 +203,7 @@ def test_paths_that_cannot_be_read_are_usage(
 
 
 def test_a_directory_without_rights_is_usage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """A directory that may not be listed: one line and exit 2."""
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path))
@@ -313,9 +312,7 @@ def test_a_checkpoint_that_cannot_be_is_usage(tmp_path: Path) -> None:
         assert line.startswith(f"segproof: --checkpoint: {place}: ")
 
 
-def test_globs_in_vain_and_unknown_laws_are_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_globs_in_vain_and_unknown_laws_are_usage(tmp_path: Path, capsys: Capsys) -> None:
     """One line and exit 2, without Spark, in the words of `verify` where it has them."""
     assert 2 == cli.run(["spark", "verify", str(tmp_path / "*" / "t-0")])
     assert f"segproof: {tmp_path}/*/t-0: nothing matches\n" == capsys.readouterr().err

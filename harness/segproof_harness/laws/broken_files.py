@@ -28,7 +28,6 @@ from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.broken_stores import STORE_EXAMPLES
 from segproof_harness.laws.file_damages import (
-    Damage,
     Example,
     add,
     cut,
@@ -36,6 +35,7 @@ from segproof_harness.laws.file_damages import (
     int16,
     int32,
     int64,
+    later,
     overwrite,
     remove,
     rename,
@@ -61,30 +61,24 @@ FAR = b"0\n1\nplain 0 999999\n"
 ZERO_TOPIC = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def patch_batch(name: str, field: int, data: bytes) -> Damage:
+@later
+def patch_batch(folder: Path, name: str, field: int, data: bytes) -> None:
     """Replace bytes in the first batch of a log, of magic 2, and make its checksum right again."""
-
-    def do(folder: Path) -> None:
-        path = folder / name
-        log = path.read_bytes()
-        size = read_batch(log).size_bytes
-        batch = bytearray(log[:size])
-        batch[field : field + len(data)] = data
-        sum_again(batch)
-        path.write_bytes(bytes(batch) + log[size:])
-
-    return do
+    path = folder / name
+    log = path.read_bytes()
+    size = read_batch(log).size_bytes
+    batch = bytearray(log[:size])
+    batch[field : field + len(data)] = data
+    sum_again(batch)
+    path.write_bytes(bytes(batch) + log[size:])
 
 
-def replace_log(name: str, *batches: bytes) -> Damage:
+@later
+def replace_log(folder: Path, name: str, *batches: bytes) -> None:
     """Let a log hold exactly these batches, and remove its indexes."""
-
-    def do(folder: Path) -> None:
-        (folder / name).write_bytes(b"".join(batches))
-        for suffix in (".index", ".timeindex", ".txnindex"):
-            (folder / name).with_suffix(suffix).unlink(missing_ok=True)
-
-    return do
+    (folder / name).write_bytes(b"".join(batches))
+    for suffix in (".index", ".timeindex", ".txnindex"):
+        (folder / name).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _batch(base_offset: int, timestamps: tuple[int, ...] = (1, 2)) -> bytes:
@@ -155,15 +149,12 @@ def _remove_logs(folder: Path) -> None:
         path.rename(f"{path}.deleted")
 
 
-def _copy_beside(name: str, *missing: str) -> Damage:
+@later
+def _copy_beside(folder: Path, name: str, *missing: str) -> None:
     """Copy the partition to a folder beside it, and remove some of its own files."""
-
-    def do(folder: Path) -> None:
-        shutil.copytree(folder, folder.parent / name, copy_function=shutil.copyfile)
-        for one in missing:
-            (folder / one).unlink()
-
-    return do
+    shutil.copytree(folder, folder.parent / name, copy_function=shutil.copyfile)
+    for one in missing:
+        (folder / one).unlink()
 
 
 def _same_topic_id(folder: Path) -> None:
@@ -219,12 +210,10 @@ def _cut_out(folder: Path) -> None:
     path.write_bytes(log[:at] + log[at + read_batch(log[at:]).size_bytes :])
 
 
-def _remove_segment(base: str) -> Damage:
-    def do(folder: Path) -> None:
-        for path in folder.glob(base + ".*"):
-            path.unlink()
-
-    return do
+@later
+def _remove_segment(folder: Path, base: str) -> None:
+    for path in folder.glob(base + ".*"):
+        path.unlink()
 
 
 def _damage_marker(folder: Path) -> None:

@@ -4,13 +4,33 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from segproof.checksums import crc32, crc32c
 from segproof.layouts.kafka import BATCH, CHECKED_FROM, MESSAGE_1, MESSAGE_CHECKED_FROM
 
 Damage = Callable[[Path], None]
 """Changes the files in a partition directory."""
+Subject = TypeVar("Subject")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def later(
+    do: Callable[Concatenate[Subject, Given], Result],
+) -> Callable[Given, Callable[[Subject], Result]]:
+    """Let a function be given what differs first, and what it is done to later.
+
+    Of `f(folder, name)` it makes `f(name)(folder)`, as damages are told in tables.
+    """
+
+    @wraps(do)
+    def given(*arguments: Given.args, **options: Given.kwargs) -> Callable[[Subject], Result]:
+        return lambda subject: do(subject, *arguments, **options)
+
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,46 +50,34 @@ class Example:
     """Or `rocketmq`; then the directory is a store."""
 
 
-def overwrite(name: str, position: int, data: bytes) -> Damage:
+@later
+def overwrite(folder: Path, name: str, position: int, data: bytes) -> None:
     """Replace bytes of a file."""
-
-    def do(folder: Path) -> None:
-        with (folder / name).open("r+b") as file:
-            file.seek(position)
-            file.write(data)
-
-    return do
+    with (folder / name).open("r+b") as file:
+        file.seek(position)
+        file.write(data)
 
 
-def flip(name: str, position: int) -> Damage:
+@later
+def flip(folder: Path, name: str, position: int) -> None:
     """Flip the lowest bit of a byte."""
-
-    def do(folder: Path) -> None:
-        before = (folder / name).read_bytes()[position]
-        overwrite(name, position, bytes([before ^ 1]))(folder)
-
-    return do
+    before = (folder / name).read_bytes()[position]
+    overwrite(name, position, bytes([before ^ 1]))(folder)
 
 
-def add(name: str, data: bytes) -> Damage:
+@later
+def add(folder: Path, name: str, data: bytes) -> None:
     """Append bytes to a file, which is created if there is none."""
-
-    def do(folder: Path) -> None:
-        with (folder / name).open("ab") as file:
-            file.write(data)
-
-    return do
+    with (folder / name).open("ab") as file:
+        file.write(data)
 
 
-def write(name: str, data: bytes) -> Damage:
+@later
+def write(folder: Path, name: str, data: bytes) -> None:
     """Let a file hold exactly these bytes; its folder is made if it is missing."""
-
-    def do(folder: Path) -> None:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).write_bytes(data)
-
-    return do
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).write_bytes(data)
 
 
 def cut(name: str, size: int) -> Damage:
@@ -82,34 +90,25 @@ def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
 
-def rename(source: str, target: str) -> Damage:
+@later
+def rename(folder: Path, source: str, target: str) -> None:
     """Give a file another name."""
-
-    def do(folder: Path) -> None:
-        (folder / source).replace(folder / target)
-
-    return do
+    (folder / source).replace(folder / target)
 
 
-def together(*damages: Damage) -> Damage:
+@later
+def together(folder: Path, *damages: Damage) -> None:
     """Do one damage after another."""
-
-    def do(folder: Path) -> None:
-        for damage in damages:
-            damage(folder)
-
-    return do
+    for damage in damages:
+        damage(folder)
 
 
-def swap(name: str, one: int, other: int, size: int) -> Damage:
+@later
+def swap(folder: Path, name: str, one: int, other: int, size: int) -> None:
     """Swap two stretches of a file."""
-
-    def do(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        overwrite(name, one, data[other : other + size])(folder)
-        overwrite(name, other, data[one : one + size])(folder)
-
-    return do
+    data = (folder / name).read_bytes()
+    overwrite(name, one, data[other : other + size])(folder)
+    overwrite(name, other, data[one : one + size])(folder)
 
 
 def sum_again(data: bytearray, start: int = 0, end: int | None = None) -> None:

@@ -26,6 +26,8 @@ from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.layouts.kafka import OFFSET_ENTRY
+from segproof_harness.laws.file_damages import later
+from segproof_tests.changed_bytes import flip_bits
 
 __all__ = ["CORRUPTIONS", "Corruption", "write_dump"]
 
@@ -87,17 +89,14 @@ class Corruption:
 # --- damages
 
 
-def change(suffix: str, at: Callable[[Place], int], form: str, amount: int) -> Damage:
+@later
+def change(place: Place, suffix: str, at: Callable[[Place], int], form: str, amount: int) -> None:
     """Return the damage that adds to a big-endian number in a file."""
-
-    def damage(place: Place) -> None:
-        with place.file(suffix).open("r+b") as file:
-            file.seek(at(place))
-            (value,) = struct.unpack(f">{form}", file.read(struct.calcsize(form)))
-            file.seek(at(place))
-            file.write(struct.pack(f">{form}", value + amount))
-
-    return damage
+    with place.file(suffix).open("r+b") as file:
+        file.seek(at(place))
+        (value,) = struct.unpack(f">{form}", file.read(struct.calcsize(form)))
+        file.seek(at(place))
+        file.write(struct.pack(f">{form}", value + amount))
 
 
 def entry(size: int, share: float, inside: int = 0) -> Callable[[Place], int]:
@@ -144,13 +143,10 @@ def remove(suffix: str) -> Damage:
     return lambda place: place.file(suffix).unlink()
 
 
-def write(name: str, data: bytes) -> Damage:
+@later
+def write(place: Place, name: str, data: bytes) -> None:
     """Return the damage that puts a file in the place of another one, or beside."""
-
-    def damage(place: Place) -> None:
-        (place.directory / name).write_bytes(data)
-
-    return damage
+    (place.directory / name).write_bytes(data)
 
 
 # --- the corruptions
@@ -172,12 +168,7 @@ def _of_each_codec() -> Iterator[Corruption]:
 
 def _flip_record(place: Place) -> None:
     """Change one bit in the records of a batch."""
-    at = place.position(0.3) + 90
-    with place.log.open("r+b") as file:
-        file.seek(at)
-        (value,) = file.read(1)
-        file.seek(at)
-        file.write(bytes([value ^ 4]))
+    flip_bits(place.log, place.position(0.3) + 90, 4)
 
 
 def _shift_positions(place: Place) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from segproof.checksums import crc32c
 from segproof.kafka import Record, write_batch
 from segproof_harness.laws.broken_files import EXAMPLES
-from segproof_harness.laws.file_damages import remove, rename, sum_again, write
+from segproof_harness.laws.file_damages import later, remove, rename, sum_again, write
+from segproof_tests import partition_files
 from segproof_tests.partition_files import copied_partition, name_of
 
 Damage = Callable[[Path], None]
@@ -40,16 +41,13 @@ class Corruption:
 # --- building blocks
 
 
-def edit(file: str, change: Change) -> Damage:
+@later
+def edit(directory: Path, file: str, change: Change) -> None:
     """Return the damage that changes the bytes of one file."""
-
-    def damage(directory: Path) -> None:
-        path = directory / file
-        data = bytearray(path.read_bytes())
-        change(data)
-        path.write_bytes(data)
-
-    return damage
+    path = directory / file
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
 
 
 def put(position: int, form: str, *values: int) -> Change:
@@ -57,41 +55,29 @@ def put(position: int, form: str, *values: int) -> Change:
     return lambda data: struct.pack_into(">" + form, data, position, *values)
 
 
-def flip(position: int, bits: int = 1) -> Change:
+@later
+def flip(data: bytearray, position: int, bits: int = 1) -> None:
     """Return the change that flips bits of one byte."""
-
-    def change(data: bytearray) -> None:
-        data[position] ^= bits
-
-    return change
+    data[position] ^= bits
 
 
-def swap(entry_size: int, one: int, other: int) -> Change:
+@later
+def swap(data: bytearray, entry_size: int, one: int, other: int) -> None:
     """Return the change that exchanges two entries."""
-
-    def change(data: bytearray) -> None:
-        a, b = (slice(entry_size * at, entry_size * (at + 1)) for at in (one, other))
-        data[a], data[b] = data[b], data[a]
-
-    return change
+    a, b = (slice(entry_size * at, entry_size * (at + 1)) for at in (one, other))
+    data[a], data[b] = data[b], data[a]
 
 
-def cut(size: int) -> Change:
+@later
+def cut(data: bytearray, size: int) -> None:
     """Return the change that leaves the first bytes; a negative size cuts so many off."""
-
-    def change(data: bytearray) -> None:
-        del data[size:]
-
-    return change
+    del data[size:]
 
 
-def drop(start: int, end: int) -> Change:
+@later
+def drop(data: bytearray, start: int, end: int) -> None:
     """Return the change that takes bytes out."""
-
-    def change(data: bytearray) -> None:
-        del data[start:end]
-
-    return change
+    del data[start:end]
 
 
 def append(extra: bytes) -> Change:
@@ -108,58 +94,46 @@ def positions(data: bytes | bytearray) -> list[int]:
     return found
 
 
-def batch(number: int, change: Callable[[bytearray], None], *, is_sound: bool = True) -> Change:
+@later
+def batch(
+    data: bytearray, number: int, change: Callable[[bytearray], None], *, is_sound: bool = True
+) -> None:
     """Return the change of one batch of a log; `is_sound`: with its checksum made right."""
-
-    def apply(data: bytearray) -> None:
-        starts = [*positions(data), len(data)]
-        start, end = starts[number], starts[number + 1]
-        own = data[start:end]
-        change(own)
-        if is_sound:
-            sum_again(own)
-        data[start:end] = own
-
-    return apply
+    starts = [*positions(data), len(data)]
+    start, end = starts[number], starts[number + 1]
+    own = data[start:end]
+    change(own)
+    if is_sound:
+        sum_again(own)
+    data[start:end] = own
 
 
-def add(position: int, form: str, amount: int) -> Change:
+@later
+def add(data: bytearray, position: int, form: str, amount: int) -> None:
     """Return the change that adds to a big-endian number."""
-
-    def change(data: bytearray) -> None:
-        (value,) = struct.unpack_from(">" + form, data, position)
-        struct.pack_into(">" + form, data, position, value + amount)
-
-    return change
+    (value,) = struct.unpack_from(">" + form, data, position)
+    struct.pack_into(">" + form, data, position, value + amount)
 
 
-def over(file: str, other: str) -> Damage:
+@later
+def over(directory: Path, file: str, other: str) -> None:
     """Return the damage that puts a copy of one file in the place of another."""
-
-    def damage(directory: Path) -> None:
-        shutil.copyfile(directory / other, directory / file)
-
-    return damage
+    shutil.copyfile(directory / other, directory / file)
 
 
 def rename_segment(old: int, new: int) -> Damage:
     """Return the damage that gives a segment another base offset."""
 
-    def damage(directory: Path) -> None:
-        for suffix in (".log", ".index", ".timeindex"):
-            (directory / name_of(old, suffix)).rename(directory / name_of(new, suffix))
-
-    return damage
+    return lambda directory: partition_files.rename_segment(
+        directory, old, new, ".log", ".index", ".timeindex"
+    )
 
 
-def remove_segment(base_offset: int) -> Damage:
+@later
+def remove_segment(directory: Path, base_offset: int) -> None:
     """Return the damage that removes the files of a segment."""
-
-    def damage(directory: Path) -> None:
-        for suffix in (".log", ".index", ".timeindex"):
-            (directory / name_of(base_offset, suffix)).unlink()
-
-    return damage
+    for suffix in (".log", ".index", ".timeindex"):
+        (directory / name_of(base_offset, suffix)).unlink()
 
 
 def stop_cleanly(directory: Path) -> None:
@@ -207,14 +181,11 @@ def _in_txn(name: str, law: str, file: str, change: Change) -> Corruption:
     return Corruption(name, "txn-a", law, file, edit(file, change))
 
 
-def _control_batch(change: Change) -> Change:
+@later
+def _control_batch(data: bytearray, change: Change) -> None:
     """Return the change of the first control batch of a log."""
-
-    def apply(data: bytearray) -> None:
-        number = next(number for number, at in enumerate(positions(data)) if data[at + 22] & 32)
-        batch(number, change)(data)
-
-    return apply
+    number = next(number for number, at in enumerate(positions(data)) if data[at + 22] & 32)
+    batch(number, change)(data)
 
 
 def _late_coordinator(data: bytearray) -> None:
@@ -233,14 +204,11 @@ def _skip_sequences(data: bytearray) -> None:
             batch(number, add(53, "i", 5))(data)
 
 
-def _entry(change: Change) -> Change:
+@later
+def _entry(data: bytearray, change: Change) -> None:
     """Return the change of a snapshot whose checksum is made right again."""
-
-    def apply(data: bytearray) -> None:
-        change(data)
-        struct.pack_into(">I", data, 2, crc32c(bytes(data[6:])))
-
-    return apply
+    change(data)
+    struct.pack_into(">I", data, 2, crc32c(bytes(data[6:])))
 
 
 def _with(content: bytes) -> Change:

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from segproof.kafka import Record, write_batch
 from segproof.layouts.rocketmq import TIMER_ENTRY, TIMER_SLOT
 from segproof_harness.files.shipped_directories import KAFKA, partition_of, scenarios, stores
 from segproof_tests.partition_files import write_segment
+from segproof_tests.small_logs import batch
 from segproof_tests.store_files import long_store
 
 __all__ = ["places", "shipped", "sources"]
@@ -62,8 +62,7 @@ def _node(folder: Path) -> Path:
     for path in plain.iterdir():
         if not path.name[0].isdigit() or path.name < KEPT:
             shutil.copyfile(path, folder / plain.name / path.name)
-    batch = write_batch([Record(1, 1, None, b"v")], base_offset=1)
-    write_segment(folder / METADATA, batch, 1)
+    write_segment(folder / METADATA, batch(1), 1)
     bootstrap = (KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint").read_bytes()
     checkpoint = b"0\n2\ncompacted 0 6000\nplain 0 60\n"
     for name, data in {

@@ -9,13 +9,13 @@ from pathlib import Path
 from segproof.checksums import crc32c
 from segproof.findings import Finding, Summary
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.reported_findings import verified
 
 __all__ = [
     "aged", "batches_of", "copied_partition", "in_memory", "keyless_partition", "looked_at",
-    "name_of", "without_first_key", "write_segment",
+    "name_of", "rename_segment", "without_first_key", "write_segment",
 ]  # fmt: skip
 
 
@@ -36,6 +36,12 @@ def copied_partition(scenario: str, target: Path) -> Path:
     """Return a copy, in `target`, of the partition that a broker wrote in a scenario."""
     (partition,) = (path for path in (KAFKA / scenario).iterdir() if any(path.glob("*.log")))
     return shutil.copytree(partition, target / partition.name)
+
+
+def rename_segment(folder: Path, old: int, new: int, *suffixes: str) -> None:
+    """Give files of a segment another base offset."""
+    for suffix in suffixes:
+        (folder / name_of(old, suffix)).rename(folder / name_of(new, suffix))
 
 
 def batches_of(log: bytes) -> list[bytes]:
@@ -112,6 +118,5 @@ def aged(folder: Path) -> Path:
 
 def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
     """Return the summary of a partition whose files get old times, and its findings."""
-    told: list[Summary] = []
-    found = list(verify(aged(folder), on_summary=told.append))
+    found, told = verified(aged(folder))
     return told[-1], found

@@ -2,7 +2,7 @@
 """Situations of partitions and data directories of Kafka whose hints are built in functions."""
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +18,7 @@ from segproof.rebuilding.segment_build import Options
 from segproof.verification import verify
 from segproof.verifying import path_verification
 from segproof_harness.laws.borders.log_files import batch, batch_of, name
+from segproof_harness.laws.file_damages import later
 from segproof_tests.built_hints import PACK, PARTITION, Situation, refused
 
 META = "version=1\nnode.id=1\ncluster.id=c\n"
@@ -72,45 +73,36 @@ def unfinished(folder: Path, names: Iterable[str] = (), marker: str = SALVAGE_MA
     (folder / "data" / marker).write_bytes(mark_of(names) if names else b"")
 
 
-def copy_beside(count: int, end: str) -> Callable[[Path], object]:
+@later
+def copy_beside(folder: Path, count: int, end: str) -> None:
     """Return what damages a log beside copies of it; `end` is that of their names."""
-
-    def make(folder: Path) -> None:
-        first = log(folder / PARTITION, range(3))
-        log(folder / PARTITION, range(3, 6))
-        for number in range(count):
-            copy = PACK.get(end, bytes)(first.read_bytes())
-            Path(f"{first}.{number}{end}").write_bytes(copy)
-        damage(first)
-
-    return make
+    first = log(folder / PARTITION, range(3))
+    log(folder / PARTITION, range(3, 6))
+    for number in range(count):
+        copy = PACK.get(end, bytes)(first.read_bytes())
+        Path(f"{first}.{number}{end}").write_bytes(copy)
+    damage(first)
 
 
-def moved_inside(*bases: int) -> Callable[[Path], object]:
+@later
+def moved_inside(folder: Path, *bases: int) -> None:
     """Return what moves logs of a partition into a folder in it."""
-
-    def make(folder: Path) -> None:
-        partition = three_logs(folder)
-        (partition / "old").mkdir()
-        for base in bases:
-            one = name(base, ".log")
-            (partition / one).rename(partition / "old" / one)
-            index = partition / "old" / name(base, ".index")
-            index.write_bytes(b"")
-
-    return make
+    partition = three_logs(folder)
+    (partition / "old").mkdir()
+    for base in bases:
+        one = name(base, ".log")
+        (partition / one).rename(partition / "old" / one)
+        index = partition / "old" / name(base, ".index")
+        index.write_bytes(b"")
 
 
-def of_one_id(more: dict[str, tuple[str, ...]]) -> Callable[[Path], object]:
+@later
+def of_one_id(folder: Path, more: dict[str, tuple[str, ...]]) -> None:
     """Return what makes two data directories of one id, each with the partitions that it has."""
-
-    def make(folder: Path) -> None:
-        for path, partitions in more.items():
-            broker(folder, path, "a")
-            for one in partitions:
-                log(folder / path / one, range(3))
-
-    return make
+    for path, partitions in more.items():
+        broker(folder, path, "a")
+        for one in partitions:
+            log(folder / path / one, range(3))
 
 
 def settle_ids(folder: Path) -> None:
@@ -129,57 +121,34 @@ def two_parts(folder: Path) -> None:
                 damage(path)
 
 
-def loose_logs(*bases: int, recovery: str = "0\n0\n") -> Callable[[Path], object]:
+@later
+def loose_logs(folder: Path, *bases: int, recovery: str = "0\n0\n") -> None:
     """Return what writes logs beside a partition, and the recovery points of the directory."""
-
-    def make(folder: Path) -> None:
-        three_logs(folder)
-        data = broker(folder)
-        (data / "recovery-point-offset-checkpoint").write_text(recovery)
-        for base in bases:
-            log(data, range(base, base + 2))
-
-    return make
+    three_logs(folder)
+    data = broker(folder)
+    (data / "recovery-point-offset-checkpoint").write_text(recovery)
+    for base in bases:
+        log(data, range(base, base + 2))
 
 
-def aside(state: str) -> Callable[[Path], object]:
+@later
+def aside(folder: Path, state: str) -> None:
     """Return what writes a folder that was set aside, and a partition that lacks its end."""
-
-    def make(folder: Path) -> None:
-        data = broker(folder)
-        log(data / f"t-0.{STATE}-{state}", range(9))
-        used = log(data / "t-0", range(3))
-        if state == "stray":
-            used.write_bytes(b"".join(batch(one, key=None, value=b"new") for one in range(3)))
-
-    return make
+    data = broker(folder)
+    log(data / f"t-0.{STATE}-{state}", range(9))
+    used = log(data / "t-0", range(3))
+    if state == "stray":
+        used.write_bytes(b"".join(batch(one, key=None, value=b"new") for one in range(3)))
 
 
-def aside_with_a_segment(folder: Path) -> None:
-    """Write a folder that was set aside, and a partition that lost its segment in the middle."""
+@later
+def aside_with(folder: Path, /, lost: int, **options: Any) -> None:
+    """Return what writes a folder that was set aside, and a partition without one segment of it."""
     data = broker(folder)
     for base in (0, 3, 6):
-        log(data / f"t-0.{STATE}-stray", range(base, base + 3))
-        if base != 3:
-            log(data / "t-0", range(base, base + 3))
-
-
-def aside_with_keys(folder: Path) -> None:
-    """Write the same of records with keys: compaction may have taken the segment."""
-    data = broker(folder)
-    for base in (0, 3, 6):
-        log(data / f"t-0.{STATE}-stray", range(base, base + 3), key=b"k")
-        if base != 3:
-            log(data / "t-0", range(base, base + 3), key=b"k")
-
-
-def aside_from_the_start(folder: Path) -> None:
-    """Write a folder that was set aside, and a partition that begins after its first segment."""
-    data = broker(folder)
-    for base in (0, 3, 6):
-        log(data / f"t-0.{STATE}-stray", range(base, base + 3))
-        if base:
-            log(data / "t-0", range(base, base + 3))
+        log(data / f"t-0.{STATE}-stray", range(base, base + 3), **options)
+        if base != lost:
+            log(data / "t-0", range(base, base + 3), **options)
 
 
 def aside_of_unknown(folder: Path) -> None:
@@ -197,16 +166,13 @@ def linked_log(folder: Path) -> None:
     one.symlink_to(outside)
 
 
-def removed_logs(*bases: int) -> Callable[[Path], object]:
+@later
+def removed_logs(folder: Path, *bases: int) -> None:
     """Return what lets logs of a partition wait for their removal."""
-
-    def make(folder: Path) -> None:
-        partition = three_logs(folder)
-        for base in bases:
-            path = partition / name(base, ".log")
-            path.rename(f"{path}.deleted")
-
-    return make
+    partition = three_logs(folder)
+    for base in bases:
+        path = partition / name(base, ".log")
+        path.rename(f"{path}.deleted")
 
 
 def foreign_swap(folder: Path) -> None:
@@ -216,20 +182,17 @@ def foreign_swap(folder: Path) -> None:
     (partition / name(0, ".index.swap")).touch()
 
 
-def torn_swap(*bases: int) -> Callable[[Path], object]:
+@later
+def torn_swap(folder: Path, *bases: int) -> None:
     """Return what tears the log that waits in the place of two, which are removed if named."""
-
-    def make(folder: Path) -> None:
-        partition = three_logs(folder)
-        logs = [partition / name(base, ".log") for base in (0, 3)]
-        swap = partition / name(0, ".log.swap")
-        swap.write_bytes(b"".join(one.read_bytes() for one in logs)[:-9])
-        for base, path in zip((0, 3), logs, strict=True):
-            path.rename(f"{path}.deleted")
-            if base not in bases:
-                Path(f"{path}.deleted").unlink()
-
-    return make
+    partition = three_logs(folder)
+    logs = [partition / name(base, ".log") for base in (0, 3)]
+    swap = partition / name(0, ".log.swap")
+    swap.write_bytes(b"".join(one.read_bytes() for one in logs)[:-9])
+    for base, path in zip((0, 3), logs, strict=True):
+        path.rename(f"{path}.deleted")
+        if base not in bases:
+            Path(f"{path}.deleted").unlink()
 
 
 def torn_swap_and_log(folder: Path) -> None:
@@ -241,19 +204,16 @@ def torn_swap_and_log(folder: Path) -> None:
         Path(f"{path}{waits}").write_bytes(Path(f"{path}.deleted").read_bytes()[:-9])
 
 
-def without(lost: str) -> Callable[[Path], object]:
+@later
+def without(folder: Path, lost: str) -> None:
     """Return what leaves one of two partitions without a small file."""
-
-    def make(folder: Path) -> None:
-        broker(folder)
-        for number in (0, 1):
-            partition = folder / "data" / f"t-{number}"
-            log(partition, range(3), partition_leader_epoch=0)
-            (partition / "partition.metadata").write_text(ID)
-            (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-        (folder / PARTITION / lost).unlink()
-
-    return make
+    broker(folder)
+    for number in (0, 1):
+        partition = folder / "data" / f"t-{number}"
+        log(partition, range(3), partition_leader_epoch=0)
+        (partition / "partition.metadata").write_text(ID)
+        (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (folder / PARTITION / lost).unlink()
 
 
 def write_id(folder: Path) -> None:
@@ -267,23 +227,20 @@ def found_file(folder: Path) -> None:
     path.rename(path.with_name("#4711"))
 
 
-def found_small(lost: str, *, is_missed: bool, others: bool = True) -> Callable[[Path], object]:
+@later
+def found_small(folder: Path, lost: str, *, is_missed: bool, others: bool = True) -> None:
     """Return what puts a small file of a partition into lost+found.
 
     `is_missed`: the partition lacks it; `others`: another partition of the topic is here.
     """
-
-    def make(folder: Path) -> None:
-        without(lost)(folder)
-        content = (folder / "data" / "t-1" / lost).read_text()
-        (folder / "data" / "lost+found").mkdir()
-        (folder / "data" / "lost+found" / "#12").write_text(content)
-        if not is_missed:
-            (folder / PARTITION / lost).write_text(content)
-        if not others:
-            shutil.rmtree(folder / "data" / "t-1")
-
-    return make
+    without(lost)(folder)
+    content = (folder / "data" / "t-1" / lost).read_text()
+    (folder / "data" / "lost+found").mkdir()
+    (folder / "data" / "lost+found" / "#12").write_text(content)
+    if not is_missed:
+        (folder / PARTITION / lost).write_text(content)
+    if not others:
+        shutil.rmtree(folder / "data" / "t-1")
 
 
 def name_found_id(folder: Path) -> None:
@@ -444,22 +401,22 @@ SITUATIONS = (
     ),
     Situation(
         "a stray folder has a segment that the partition lacks",
-        "verifying/set_aside_folders._joined", aside_with_a_segment, "DISK-41", ("data",),
+        "verifying/set_aside_folders._joined", aside_with(3), "DISK-41", ("data",),
         holds=(f"data/t-0.{STATE}-stray", PARTITION),
     ),
     Situation(
         "a stray folder has a segment that compaction may have taken",
-        "verifying/set_aside_folders._compared", aside_with_keys, "DISK-41", ("data",),
+        "verifying/set_aside_folders._compared", aside_with(3, key=b"k"), "DISK-41", ("data",),
         holds=(f"data/t-0.{STATE}-stray", PARTITION),
     ),
     Situation(
         "a stray folder has a segment that retention may have removed",
-        "verifying/set_aside_folders._before_the_start", aside_from_the_start, "DISK-41",
+        "verifying/set_aside_folders._before_the_start", aside_with(0), "DISK-41",
         ("data",), holds=(f"data/t-0.{STATE}-stray", PARTITION),
     ),
     Situation(
         "a gap that a stray folder fills, and compaction may have left",
-        "verifying/dense_logs.DenseLog.report", aside_with_keys, "DISK-63", ("data",),
+        "verifying/dense_logs.DenseLog.report", aside_with(3, key=b"k"), "DISK-63", ("data",),
     ),
     Situation(
         "a copy on its way has more, perhaps of another broker",

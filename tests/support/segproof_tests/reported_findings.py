@@ -1,15 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every finding must keep: words, and a command that shows it again; no file is touched."""
+"""What `verify` says, and what every finding must keep: words, and a command that shows it again.
+
+No file is touched: their bytes are told here too.
+"""
 
 import shlex
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from segproof.findings import Finding
+from segproof.findings import Finding, Summary
 from segproof.verification import partition_places, verify
 
-__all__ = ["check_shown_again", "state_of"]
+__all__ = ["check_shown_again", "contents", "judged", "state_of", "verified"]
+
+
+def verified(path: Path | str, **options: Any) -> tuple[list[Finding], list[Summary]]:
+    """Return the findings at a path, and the summaries."""
+    summaries: list[Summary] = []
+    return list(verify(path, on_summary=summaries.append, **options)), summaries
+
+
+def judged(path: Path | str, **options: Any) -> tuple[list[Finding], Summary]:
+    """Return the findings at a path, and its one summary."""
+    found, (summary,) = verified(path, **options)
+    return found, summary
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of each file below a folder, by its path there."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def state_of(folder: Path) -> dict[str, tuple[bytes, int, int]]:

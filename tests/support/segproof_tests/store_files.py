@@ -14,8 +14,9 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import STORE_HOST_V6, Message, dispatch_request_of
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof_harness.files.memory_files import write_file
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of, write_log
 from segproof_harness.files.shipped_directories import ROCKETMQ
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "copied_store",
     "drawn_messages",
     "long_store",
+    "messages_of",
 ]
 
 SMALL = "small-4.9.8"
@@ -66,6 +68,13 @@ def drawn_messages(count: int, topic: str = "T", step: int = 37) -> Iterator[Mes
         yield replace(message, queue_id=queue)
 
 
+def messages_of(store: Path, file_size: int | None = None) -> dict[int, Message]:
+    """Return the messages of a log by the place of each, without those that fill gaps."""
+    found = CommitLog.open(store, file_size).scan()
+    messages = {at: one.message for at, one in found if one.message is not None}
+    return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
+
+
 def _sent_to(host: bytes, body: bytes, messages: Iterator[Message]) -> Iterator[Message]:
     """Yield messages of the same sizes that the broker at `host` stored, with another body."""
     flag = STORE_HOST_V6 if len(host) > 8 else 0
@@ -100,8 +109,7 @@ def _long_store(count: int, topic: str, step: int, sent: tuple[bytes, bytes]) ->
 
 
 def _written_store(store: Path, messages: Iterator[Message], topic: str) -> Path:
-    for name, image in log_images(messages, LOG_BYTES).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), messages, LOG_BYTES)
     queues = [
         ConsumeQueue.open(store, topic, queue, QUEUE_FILE_BYTES, create=True) for queue in range(3)
     ]

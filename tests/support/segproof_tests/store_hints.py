@@ -2,9 +2,10 @@
 """Situations of stores of RocketMQ whose hints are built in functions."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from segproof_harness.laws.file_damages import later
 from segproof_tests.built_hints import PACK, STORE, Situation
 from segproof_tests.store_files import QUEUE_FILE_BYTES, long_store
 
@@ -25,20 +26,17 @@ def logs(store: Path) -> list[Path]:
     return sorted((store / "commitlog").iterdir())
 
 
-def inside(numbers: Sequence[int], end: str = "") -> Callable[[Path], object]:
+@later
+def inside(folder: Path, numbers: Sequence[int], end: str = "") -> None:
     """Return what moves files of the log into a folder in `commitlog`, packed by `end`."""
-
-    def make(folder: Path) -> None:
-        store = sound(folder, 40)
-        paths = logs(store)
-        (store / "commitlog" / "d2").mkdir()
-        for number in numbers:
-            path = paths[number]
-            packed = PACK[end](path.read_bytes())
-            (store / "commitlog" / "d2" / f"{path.name}{end}").write_bytes(packed)
-            path.unlink()
-
-    return make
+    store = sound(folder, 40)
+    paths = logs(store)
+    (store / "commitlog" / "d2").mkdir()
+    for number in numbers:
+        path = paths[number]
+        packed = PACK[end](path.read_bytes())
+        (store / "commitlog" / "d2" / f"{path.name}{end}").write_bytes(packed)
+        path.unlink()
 
 
 def named_by_number(folder: Path) -> None:
@@ -55,22 +53,19 @@ def cut_by_number(folder: Path) -> None:
         file.truncate(path.stat().st_size // 2)
 
 
+@later
 def copied_inside(
-    end: str = "", damaged: Sequence[int] = (), damaged_inside: Sequence[int] = ()
-) -> Callable[[Path], object]:
+    folder: Path, end: str = "", damaged: Sequence[int] = (), damaged_inside: Sequence[int] = ()
+) -> None:
     """Return what copies a file of the log into a folder in `commitlog`, packed by `end`, and
     changes bytes of the log's file, or of the copy, by their positions.
     """
-
-    def make(folder: Path) -> None:
-        path = logs(sound(folder))[1]
-        data = path.read_bytes()
-        (path.parent / "o'l d").mkdir()
-        copy = PACK[end](_changed(data, damaged_inside))
-        (path.parent / "o'l d" / f"{path.name}{end}").write_bytes(copy)
-        path.write_bytes(_changed(data, damaged))
-
-    return make
+    path = logs(sound(folder))[1]
+    data = path.read_bytes()
+    (path.parent / "o'l d").mkdir()
+    copy = PACK[end](_changed(data, damaged_inside))
+    (path.parent / "o'l d" / f"{path.name}{end}").write_bytes(copy)
+    path.write_bytes(_changed(data, damaged))
 
 
 def _changed(data: bytes, positions: Sequence[int]) -> bytes:
@@ -80,30 +75,24 @@ def _changed(data: bytes, positions: Sequence[int]) -> bytes:
     return bytes(changed)
 
 
-def put_back(number: int) -> Callable[[Path], object]:
+@later
+def put_back(folder: Path, number: int) -> None:
     """Return what puts a file of the log back that no command names."""
-
-    def step(folder: Path) -> None:
-        log = folder / STORE / "commitlog"
-        path = sorted((log / "d2").iterdir())[number]
-        shutil.copyfile(path, log / path.name)
-
-    return step
+    log = folder / STORE / "commitlog"
+    path = sorted((log / "d2").iterdir())[number]
+    shutil.copyfile(path, log / path.name)
 
 
-def over_two_folders(*moved: int, linked: Sequence[int] = ()) -> Callable[[Path], object]:
+@later
+def over_two_folders(folder: Path, *moved: int, linked: Sequence[int] = ()) -> None:
     """Return what moves files of the log, by number, to another folder, and links some back."""
-
-    def make(folder: Path) -> None:
-        store, other = sound(folder, 40), folder / "data" / "other"
-        other.mkdir()
-        paths = logs(store)
-        for number in moved:
-            paths[number].rename(other / paths[number].name)
-        for number in linked:
-            paths[number].symlink_to(f"../../other/{paths[number].name}")
-
-    return make
+    store, other = sound(folder, 40), folder / "data" / "other"
+    other.mkdir()
+    paths = logs(store)
+    for number in moved:
+        paths[number].rename(other / paths[number].name)
+    for number in linked:
+        paths[number].symlink_to(f"../../other/{paths[number].name}")
 
 
 def lost_with_backup(folder: Path) -> None:
@@ -117,16 +106,13 @@ def lost_with_backup(folder: Path) -> None:
     paths[3].write_bytes(bytes(paths[3].stat().st_size))
 
 
-def with_config(**files: str) -> Callable[[Path], object]:
+@later
+def with_config(folder: Path, /, **files: str) -> None:
     """Return what writes files into `config`; two underscores stand for a dot in a name."""
-
-    def make(folder: Path) -> None:
-        config = sound(folder, 3) / "config"
-        config.mkdir()
-        for name, text in files.items():
-            (config / name.replace("__", ".")).write_text(text)
-
-    return make
+    config = sound(folder, 3) / "config"
+    config.mkdir()
+    for name, text in files.items():
+        (config / name.replace("__", ".")).write_text(text)
 
 
 def topics_from_backup(folder: Path) -> None:
@@ -140,17 +126,14 @@ def topics_as_written(folder: Path) -> None:
     shutil.copyfile(written, folder / STORE / "config" / "topics.json")
 
 
-def without(name: str) -> Callable[[Path], object]:
+@later
+def without(folder: Path, name: str) -> None:
     """Return what removes a folder or a file of a store."""
-
-    def make(folder: Path) -> None:
-        path = sound(folder) / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-    return make
+    path = sound(folder) / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def without_first_log(folder: Path) -> None:

@@ -14,6 +14,12 @@ from segproof.errors import RowsLeftOutWarning
 from segproof_harness import cli
 
 
+def rows(path: Path, table: str = "records", **asked: Any) -> list[dict[str, Any]]:
+    """Return all rows of a scan."""
+    found: list[dict[str, Any]] = segproof.scan(path, table=table, **asked).read_all().to_pylist()
+    return found
+
+
 def scanned(path: Path, table: str = "records", **asked: Any) -> tuple[list[int], list[str]]:
     """Return the offsets of a scan, and its warnings."""
     column = "offset" if table == "records" else "base_offset"

@@ -3,34 +3,31 @@
 
 from pathlib import Path
 
-from segproof.kafka import Record, write_batch
 from segproof.kafka.producer_snapshot import read_snapshot_file
 from segproof.kafka.transaction_index import read_aborted_txns
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_partition import SalvagedPartition
+from segproof_harness.laws.borders import log_files
+from segproof_tests import small_logs
 from segproof_tests.partition_files import aged
 
 
 def plain(offset: int) -> bytes:
     """Return a batch of one record of no producer."""
-    return write_batch([Record(offset, 1_000, b"k", b"v")], base_offset=offset)
+    return small_logs.batch(offset, key=b"k")
 
 
 def batch(offset: int, sequence: int, epoch: int = 0, producer: int = 7) -> bytes:
     """Return a batch of one record in a transaction."""
-    return write_batch(
-        [Record(offset, 1_000, b"k", b"v")], base_offset=offset, producer_id=producer,
-        producer_epoch=epoch, base_sequence=sequence, is_transactional=True,
+    return small_logs.batch(
+        offset, key=b"k", is_transactional=True,
+        producer_id=producer, producer_epoch=epoch, base_sequence=sequence,
     )  # fmt: skip
 
 
 def marker(offset: int, kind: str, epoch: int = 0, producer: int = 7) -> bytes:
     """Return a marker of a producer."""
-    key = bytes((0, 0, 0, ("ABORT", "COMMIT").index(kind)))
-    return write_batch(
-        [Record(offset, 1_000, key, bytes(6))], base_offset=offset, producer_id=producer,
-        producer_epoch=epoch, is_transactional=True, is_control=True,
-    )  # fmt: skip
+    return log_files.marker(offset, kind, producer_id=producer, producer_epoch=epoch)
 
 
 def entries(folder: Path | str) -> list[tuple[int, ...]]:

@@ -2,7 +2,7 @@
 """Make the package `benchmarks` importable, which is in the checkout only."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +19,18 @@ def _checkout_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.split(".")[0] == "benchmarks"]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def answer() -> Callable[..., int]:
+    """Return what gives the checksum of two passes of a mode, which have to agree."""
+    from benchmarks import passes  # noqa: F401 -- registers all modes
+    from benchmarks.modes import MODES, next_pass
+
+    def of(mode: str, *arguments: object) -> int:
+        work = MODES[mode](*map(str, arguments))
+        first, second = next_pass(work)()(), next_pass(work)()()
+        assert first == second
+        return first
+
+    return of

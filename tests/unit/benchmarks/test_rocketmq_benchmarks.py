@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured of RocketMQ's index files is the same work, with the same answers."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +19,6 @@ def _small_files(_checkout_on_path: None, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(rocketmq, "INDEX_NUM", 1000)
 
 
-def answer(mode: str, *arguments: object) -> int:
-    """Return the checksum of two passes of a mode, which have to agree."""
-    from benchmarks import passes  # noqa: F401 -- registers all modes
-    from benchmarks.modes import MODES, next_pass
-
-    work = MODES[mode](*map(str, arguments))
-    first, second = next_pass(work)()(), next_pass(work)()()
-    assert first == second
-    return first
-
-
 def test_keys_are_distinct_and_of_one_width() -> None:
     """The first and the last part of the keys too, and those that are never put."""
     from benchmarks import rocketmq
@@ -39,7 +29,7 @@ def test_keys_are_distinct_and_of_one_width() -> None:
     assert rows[:KEYS].tolist() == [*rocketmq.key_rows(0, 7), *rocketmq.key_rows(7, KEYS - 7)]
 
 
-def test_every_form_of_puts_writes_the_same(tmp_path: Path) -> None:
+def test_every_form_of_puts_writes_the_same(answer: Callable[..., int], tmp_path: Path) -> None:
     """The checksum is that of the bytes; the file of a pass is gone after it."""
     from benchmarks import rocketmq
 
@@ -52,7 +42,7 @@ def test_every_form_of_puts_writes_the_same(tmp_path: Path) -> None:
     assert part not in (rows, answer("index-put-each", tmp_path / "d", keys, KEYS // 5))
 
 
-def test_lookups_find_what_was_put(tmp_path: Path) -> None:
+def test_lookups_find_what_was_put(answer: Callable[..., int], tmp_path: Path) -> None:
     """At once and one by one; keys that were never put find next to nothing."""
     from benchmarks import rocketmq
 

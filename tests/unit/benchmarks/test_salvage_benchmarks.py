@@ -4,24 +4,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 MIB = 1 << 20
-
-
-@pytest.fixture
-def answer() -> Callable[..., int]:
-    """Return what gives the checksum of two passes of a mode, which have to agree."""
-    from benchmarks import passes  # noqa: F401 -- registers all modes
-    from benchmarks.modes import MODES, next_pass
-
-    def of(mode: str, *arguments: object) -> int:
-        work = MODES[mode](*map(str, arguments))
-        first, second = next_pass(work)()(), next_pass(work)()()
-        assert first == second
-        return first
-
-    return of
 
 
 def test_of_a_sound_partition_all_bytes_are_saved(

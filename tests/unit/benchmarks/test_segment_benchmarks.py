@@ -14,17 +14,6 @@ SIZE = 100_000
 LOG = f"{0:020d}.log"
 
 
-def answer(mode: str, *arguments: object) -> int:
-    """Return the checksum of two passes of a mode, which have to agree."""
-    from benchmarks import passes  # noqa: F401 -- registers all modes
-    from benchmarks.modes import MODES, next_pass
-
-    work = MODES[mode](*map(str, arguments))
-    first, second = next_pass(work)()(), next_pass(work)()()
-    assert first == second
-    return first
-
-
 def make_segment(directory: Path, name: str = "1 KB") -> tuple[Any, int]:
     """Write a segment; return it with the bytes of a batch."""
     from benchmarks import workloads
@@ -41,7 +30,7 @@ def write_targets(path: Path, numbers: list[int]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["1 KB", "160 x 100 B"])
-def test_reads_find_the_batches(tmp_path: Path, name: str) -> None:
+def test_reads_find_the_batches(answer: Callable[..., int], tmp_path: Path, name: str) -> None:
     """The sum of positions is that of the batches that hold the offsets, however it is asked."""
     from benchmarks import workloads
 
@@ -55,7 +44,7 @@ def test_reads_find_the_batches(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["1 KB", "160 x 100 B"])
-def test_searches_find_the_records(tmp_path: Path, name: str) -> None:
+def test_searches_find_the_records(answer: Callable[..., int], tmp_path: Path, name: str) -> None:
     """The record at offset n has the first timestamp plus n; behind the last one there is none."""
     from benchmarks import workloads
 
@@ -68,7 +57,9 @@ def test_searches_find_the_records(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["recover", "rebuild"])
-def test_recoveries_leave_the_indexes_of_the_workload(tmp_path: Path, mode: str) -> None:
+def test_recoveries_leave_the_indexes_of_the_workload(
+    answer: Callable[..., int], tmp_path: Path, mode: str
+) -> None:
     """Byte by byte; and an index that differs is not passed over."""
     from benchmarks import segments, workloads
 
@@ -83,7 +74,7 @@ def test_recoveries_leave_the_indexes_of_the_workload(tmp_path: Path, mode: str)
         segments.expect_same_indexes(segment.log, recovered)
 
 
-def test_appends_make_the_same_segment(tmp_path: Path) -> None:
+def test_appends_make_the_same_segment(answer: Callable[..., int], tmp_path: Path) -> None:
     """One by one or many at once: as many bytes and entries as the workload has."""
     segment, _ = make_segment(tmp_path / "made")
     filled = tmp_path / "t-0"
@@ -109,7 +100,7 @@ def test_pieces_are_whole_batches(tmp_path: Path, piece_bytes: int) -> None:
     assert {min(whole, len(data))} == {len(piece) for piece in pieces[:-1] or pieces}
 
 
-def test_a_log_opens_whole(tmp_path: Path) -> None:
+def test_a_log_opens_whole(answer: Callable[..., int], tmp_path: Path) -> None:
     """The answer is the number of segments and the end of the log."""
     from benchmarks import workloads
 

@@ -35,6 +35,8 @@ from segproof_model.kafka.format.compression import (
 )
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.small_logs import batch
 
 NotRun = Callable[[str], None]
 
@@ -87,7 +89,7 @@ def test_verify_and_dump_count_what_they_inflate(
     is_refused: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """Eight bombs in a thousand bytes: what is allowed beyond their sizes is soon used up."""
     monkeypatch.setattr("segproof.compression.UNCOMPRESSED_LIMIT_BYTES", 4 * MIB)
@@ -119,9 +121,7 @@ def test_a_file_of_bombs_is_verified_in_proportion_to_its_size(tmp_path: Path) -
     assert [] == [one for one in verify(partition, deep=True, limit=16 * MIB) if one.is_defect]
 
 
-def test_a_record_that_is_too_large_to_show_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_that_is_too_large_to_show_is_named(tmp_path: Path, capsys: Capsys) -> None:
     """Two million headers took 784 MB: such a record is left out, and those behind it are shown."""
     header = RecordHeader("", None)
     partition = log(
@@ -145,10 +145,10 @@ def test_a_record_that_is_too_large_to_show_is_named(
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_profile_reads_no_batch_beyond_a_limit(
-    compression: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    compression: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """A gzip batch of 39 KB took a GB: the model's records are objects, each with its own."""
-    small = write_batch([Record(1, 1, b"key", b"")], base_offset=1)
+    small = batch(1, b"", b"key")
     partition = log(tmp_path, bomb(0, compression, 4 * MIB), small)
     for suffix in ("index", "timeindex"):
         (partition / f"00000000000000000000.{suffix}").touch()
@@ -171,9 +171,7 @@ def test_a_profile_reads_no_batch_beyond_a_limit(
     assert "model: not run" in capsys.readouterr().err
 
 
-def test_what_a_message_wraps_is_counted_within_the_limit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_message_wraps_is_counted_within_the_limit(tmp_path: Path, capsys: Capsys) -> None:
     """Its offset and its count are in what it inflates to: 10 MB of bombs took a minute."""
     partition = log(tmp_path, bomb(7, "gzip", 9 * MIB, magic=1))
     shown = ("dump", str(partition), "--format", "jsonl")
@@ -185,9 +183,7 @@ def test_what_a_message_wraps_is_counted_within_the_limit(
         )  # fmt: skip
 
 
-def test_a_profile_shows_no_record_with_too_many_headers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_shows_no_record_with_too_many_headers(tmp_path: Path, capsys: Capsys) -> None:
     """The row of a record takes several times the memory of its headers."""
     record = Record(0, 1, None, b"", (RecordHeader("", None),) * 70_000)
     partition = log(tmp_path, write_batch([record, Record(1, 1, None, b"")], base_offset=0))
@@ -209,7 +205,7 @@ def test_headers_and_plain_messages_cost_few_calls_of_kernels() -> None:
     assert headers == columns.headers(0)
     assert 1000 * 2 + 500 * 2 == columns.size_bytes(0, 1000)
     assert before == next_header._work
-    message = read_batch(write_batch([Record(7, 1, b"k", b"v")], base_offset=7, magic=1))
+    message = read_batch(batch(7, key=b"k", magic=1))
     before = walk_legacy_messages._work
     assert 7 == message.base_offset
     assert 1 == len(message.record_columns())
@@ -246,9 +242,7 @@ SPARSE_BYTES = 10 << 40
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
-def test_a_hole_is_not_read(
-    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], not_run: NotRun
-) -> None:
+def test_a_hole_is_not_read(suffix: str, tmp_path: Path, capsys: Capsys, not_run: NotRun) -> None:
     """A sparse file of 10 TB kept the verbs busy for minutes: what is in no block is passed over.
 
     Without the hole's bounds this test takes hours; it asserts what is said of it.
@@ -283,7 +277,7 @@ def test_a_hole_is_not_read(
 def test_the_hole_of_a_log_of_rocketmq_is_no_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     not_run: NotRun,
 ) -> None:
     """For twelve messages and a hole of 10 TB the kernels were compiled, in 17 s."""

@@ -7,31 +7,23 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import FURTHER, Finding, Severity
-from segproof.kafka import Record, write_batch
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
-from segproof_harness.laws.borders.log_files import patched
 from segproof_harness.reports.causes import Causes, in_groups
 from segproof_harness.reports.consumers import what_consumers_see
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.verdicts import write_group_lines
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.small_logs import log_at
 
 
 def test_a_cause_never_speaks_of_another_kind_of_place() -> None:
     """A time of -5 was told as "beyond the year 9999", with the hint of microseconds."""
     now = 1_795_222_321_537
     times = [now, now * 1000, now, -5, now // 1000, now * 10**6, 2**63 - 1]
-    batches = [
-        write_batch([Record(n, max(time, -1), None, b"v")], base_offset=n)
-        for n, time in enumerate(times)
-    ]
-    log = b"".join(
-        patched(one, base_timestamp=time, max_timestamp=time) if time < -1 else one
-        for one, time in zip(batches, times, strict=True)
-    )
     files, causes = MemoryFiles(), Causes()
-    write_file(files, f"t-0/{name_of(0, '.log')}", log)
+    write_file(files, f"t-0/{name_of(0, '.log')}", log_at(*times))
     found = list(verify("t-0", files=files, laws=["DISK-57"]))
     for finding in found:
         causes.add(finding)
@@ -120,9 +112,7 @@ def test_the_step_that_comes_first_is_of_the_worst_finding(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6])
-def test_no_path_is_hidden_where_it_takes_one_line(
-    count: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_path_is_hidden_where_it_takes_one_line(count: int, capsys: Capsys) -> None:
     """The folder that the hint of DISK-47 is about was hidden as "1 more file"."""
     causes = Causes()
     for number in range(count):

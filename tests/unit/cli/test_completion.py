@@ -10,11 +10,10 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.cli.common import EXIT_INTERNAL_ERROR
 from segproof_harness.cli.completion import VARIABLE, Shell
+from segproof_tests.printed_rows import Capsys
 
 
-def offered(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
-) -> list[str]:
+def offered(monkeypatch: pytest.MonkeyPatch, capsys: Capsys, *words: str) -> list[str]:
     """Return what bash offers for the last word of a command line."""
     monkeypatch.setenv(VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "\n".join(["segproof", *words]))
@@ -46,14 +45,14 @@ def test_known_words_are_offered(
     words: tuple[str, ...],
     expected: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """Verbs, options and known values are offered; for paths nothing is, so the shell does."""
     assert expected == offered(monkeypatch, capsys, *words)
 
 
 def test_a_question_that_no_script_asks_leaves_the_line_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """An error while completing writes nothing into the line that is being typed."""
     monkeypatch.setenv(VARIABLE, "complete_bash")
@@ -64,9 +63,7 @@ def test_a_question_that_no_script_asks_leaves_the_line_alone(
 
 
 @pytest.mark.parametrize("shell", Shell)
-def test_the_script_of_each_shell_asks_segproof(
-    shell: Shell, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_script_of_each_shell_asks_segproof(shell: Shell, capsys: Capsys) -> None:
     """The script sets the variable that segproof reads, to the name of its shell."""
     assert 0 == cli.run(["completion", shell.value])
     script = capsys.readouterr().out

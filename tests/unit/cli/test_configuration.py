@@ -12,6 +12,7 @@ from segproof_harness import cli
 from segproof_harness.cli.configuration import BYTES_MAX, FILE_NAME, VARIABLE
 from segproof_harness.pytest_plugin import AssertSound
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.printed_rows import Capsys
 
 LOST = '[[ignore]]\nlaw = "disk-5"\nreason = "restored"\n'
 
@@ -30,9 +31,7 @@ def write(text: str, path: str = FILE_NAME) -> None:
     Path(path).write_text(text, encoding="utf-8")
 
 
-def verify(
-    capsys: pytest.CaptureFixture[str], partition: Path, *options: str, code: int = 0
-) -> tuple[list[Any], str]:
+def verify(capsys: Capsys, partition: Path, *options: str, code: int = 0) -> tuple[list[Any], str]:
     """Return the objects that `verify --format jsonl` writes, and what it says on stderr."""
     assert code == cli.run(["verify", str(partition), "--jobs", "1", "--format", "jsonl", *options])
     shown = capsys.readouterr()
@@ -40,7 +39,7 @@ def verify(
 
 
 def test_an_ignored_finding_is_counted_and_raises_no_exit_code(
-    partition: Path, capsys: pytest.CaptureFixture[str]
+    partition: Path, capsys: Capsys
 ) -> None:
     """The verdict stays that of the files; --no-ignore shows all, and notes are not touched."""
     before, _ = verify(capsys, partition, code=1)
@@ -55,7 +54,7 @@ def test_an_ignored_finding_is_counted_and_raises_no_exit_code(
 
 
 def test_every_report_leaves_ignored_findings_out(
-    partition: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+    partition: Path, capsys: Capsys, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """SARIF has no result of them, JUnit no case, the page no cause; text and page count them."""
     write(LOST)
@@ -94,7 +93,7 @@ def test_every_report_leaves_ignored_findings_out(
     ],
 )
 def test_a_path_names_a_file_or_a_folder_with_all_its_files(
-    pattern: str, is_ignored: bool | None, partition: Path, capsys: pytest.CaptureFixture[str]
+    pattern: str, is_ignored: bool | None, partition: Path, capsys: Capsys
 ) -> None:
     """A relative one fits the end of the path. An entry that matches nothing is named, unless it
     means a place that was not checked (None)."""
@@ -105,9 +104,7 @@ def test_a_path_names_a_file_or_a_folder_with_all_its_files(
     assert "matched no finding" not in restricted
 
 
-def test_an_entry_ignores_up_to_its_last_day(
-    partition: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_entry_ignores_up_to_its_last_day(partition: Path, capsys: Capsys) -> None:
     """After that the finding is back, and a line says why."""
     write(LOST + "until = 9999-12-31\n")
     assert "ignored: restored" in verify(capsys, partition)[1]
@@ -117,7 +114,7 @@ def test_an_entry_ignores_up_to_its_last_day(
 
 
 def test_options_have_their_defaults_from_the_nearest_file(
-    partition: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    partition: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command line wins, then --config, then the variable, then the file above."""
     write('[verify]\nno-notes = true\nlaw = ["DISK-5"]\nfail-on = "error"\nmax-findings = 7\n')
@@ -151,7 +148,7 @@ def test_assert_sound_takes_only_what_to_ignore(partition: Path, assert_sound: A
 
 
 def test_no_color_wins_over_the_file(
-    partition: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    partition: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment stands above the file, and below the command line."""
     write('[verify]\ncolor = "always"\n')
@@ -199,7 +196,7 @@ def test_no_color_wins_over_the_file(
     ids=lambda text: text[:30],
 )
 def test_a_mistake_names_the_file_and_the_key(
-    text: str, words: str, partition: Path, capsys: pytest.CaptureFixture[str]
+    text: str, words: str, partition: Path, capsys: Capsys
 ) -> None:
     """One line, exit code 2, and nothing is checked."""
     write(text, "wrong.toml")
@@ -211,9 +208,7 @@ def test_a_mistake_names_the_file_and_the_key(
     assert 1 == shown.err.count("\n")
 
 
-def test_a_file_of_other_bytes_or_a_directory_is_refused(
-    partition: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_other_bytes_or_a_directory_is_refused(partition: Path, capsys: Capsys) -> None:
     """A log that is given in place of a configuration file, for instance."""
     for path in (str(partition / name_of(0, ".log")), str(partition)):
         assert 2 == cli.run(["verify", str(partition), "--config", path])
@@ -222,7 +217,7 @@ def test_a_file_of_other_bytes_or_a_directory_is_refused(
 
 
 def test_a_file_that_was_found_is_named_with_its_options(
-    partition: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    partition: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may lie in a directory above, forgotten; one that the user names is known."""
     write('[verify]\nfail-on = "error"\nno-notes = true\n')
@@ -254,7 +249,7 @@ def test_a_refusal_says_where_its_options_were_set(
     section: str,
     keys: str,
     partition: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """A verb found out that a value does not fit, and named an option that was not typed."""
     write(text, "own.toml")
@@ -265,9 +260,7 @@ def test_a_refusal_says_where_its_options_were_set(
     assert refusal.startswith("segproof: ")
 
 
-def test_an_option_of_the_command_line_has_no_section(
-    partition: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_of_the_command_line_has_no_section(partition: Path, capsys: Capsys) -> None:
     """Where both say it, the command line counts; a path that is missing has nothing to do."""
     write('[verify]\nformat = "junit"')
     assert 2 == cli.run(["verify", str(partition), "--watch", "3", "--format", "sarif"])

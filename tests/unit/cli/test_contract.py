@@ -16,6 +16,7 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.cli import oracle
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_tests.printed_rows import Capsys
 
 PLAIN = partition_of(next(each for each in scenarios() if each.name == "plain"))
 COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
@@ -23,7 +24,7 @@ HEAVY = ("numpy", "numba", "pyspark", "hypothesis", "pyarrow", "rich.progress")
 TERMINAL = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", "NO_COLOR": "1"}
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capsys: Capsys) -> None:
     """Help lists every verb with an example each; the version names formats and profiles."""
     assert 0 == cli.run(["--help"])
     shown = capsys.readouterr().out
@@ -53,7 +54,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stderr.strip() == "[]"
 
 
-def test_an_empty_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_argument_is_refused(capsys: Capsys) -> None:
     """A variable that is not set must not make the current directory what is verified."""
     assert 2 == cli.run(["verify", ""])
     assert "is empty" in capsys.readouterr().err
@@ -86,7 +87,7 @@ def test_an_empty_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     ],
     ids=" ".join,
 )
-def test_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_is_exit_code_2(arguments: list[str], capsys: Capsys) -> None:
     """What can't be meant, and a path that can't be read, gives one clear message and exit 2."""
     assert 2 == cli.run(arguments)
     shown = capsys.readouterr()
@@ -96,9 +97,7 @@ def test_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixtur
     assert len(shown.err.splitlines()) <= 5
 
 
-def test_internal_error_is_exit_code_3(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_internal_error_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """A defect of ours is exit 3, told in three lines, without a traceback."""
 
     def fail(*_: object, **__: object) -> None:
@@ -160,9 +159,7 @@ def test_ctrl_c_ends_cleanly() -> None:
     assert (b"", b"segproof: interrupted\n") == (out, err)
 
 
-def test_other_packages_add_verbs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_packages_add_verbs(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """An entry point that can't be imported says so when it is called, and only then."""
     broken = metadata.EntryPoint("extra", "no_such_package.cli:app", cli.ENTRY_POINTS)
     monkeypatch.setattr(cli, "_entry_points", lambda: (broken,))
@@ -240,7 +237,7 @@ HOSTILE = "[red]\x1b[31mt\nerror SEG-7 forged\r\u202e\x9b\udcff\U000e0001-0"
     ids=lambda arguments: " ".join(arguments[::2]),
 )
 def test_a_name_is_told_on_one_line(
-    arguments: list[str], is_store: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], is_store: bool, tmp_path: Path, capsys: Capsys
 ) -> None:
     """`dump` printed paths as they are: a folder forged findings, and steered the terminal."""
     place = tmp_path / HOSTILE

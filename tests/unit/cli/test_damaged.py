@@ -9,10 +9,12 @@ from random import Random
 
 import pytest
 
-from segproof.kafka import Record, write_batch
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_model.releases import RELEASES
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.small_logs import batch
 
 PARTITIONS = [partition_of(scenario) for scenario in scenarios()]
 KAFKA = ["segproof", *(name for name in RELEASES if name.startswith("kafka-"))]
@@ -65,16 +67,14 @@ def questions(folder: Path, random: Random) -> list[str]:
 
 
 @pytest.mark.parametrize("profile", KAFKA)
-def test_an_index_leads_past_damage(
-    profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_leads_past_damage(profile: str, tmp_path: Path, capsys: Capsys) -> None:
     """A batch behind one whose size is wrong is found where the index leads to it."""
     folder = tmp_path / "t-0"
     folder.mkdir()
-    batches = [write_batch([Record(n, 10, None, b"v")], base_offset=n) for n in range(3)]
+    batches = [*map(batch, range(3))]
     wrong = batches[0][:8] + b"\x7f" + batches[0][9:]
     (folder / f"{0:020d}.log").write_bytes(wrong + batches[1] + batches[2])
-    (folder / f"{0:020d}.index").write_bytes(struct.pack(">ii", 1, len(wrong)))
+    (folder / f"{0:020d}.index").write_bytes(offset_entries((1, len(wrong))))
     (folder / f"{0:020d}.timeindex").write_bytes(b"")
     command = ["lookup", str(folder), "--offset", "2", "--profile", profile, "--explain"]
     assert 0 == cli.run([*command, "--format", "jsonl"])
@@ -84,9 +84,7 @@ def test_an_index_leads_past_damage(
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
-def test_files_beyond_memory(
-    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_beyond_memory(suffix: str, tmp_path: Path, capsys: Capsys) -> None:
     """A sparse file of a terabyte is refused before it is read, and takes no memory."""
     for one in (".log", *ENTRIES):
         (tmp_path / f"{0:020d}{one}").write_bytes(b"")
@@ -101,9 +99,7 @@ def test_files_beyond_memory(
 
 
 @pytest.mark.slow
-def test_what_verify_calls_sound_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_verify_calls_sound_is_read(tmp_path: Path, capsys: Capsys) -> None:
     """Where `verify` finds no defect, `lookup` and `dump` fail for none."""
     sound = 0
     for run in range(RUNS // 3):
@@ -125,7 +121,7 @@ def test_what_verify_calls_sound_is_read(
 
 
 @pytest.mark.slow
-def test_damaged_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_directories(tmp_path: Path, capsys: Capsys) -> None:
     """Each verb ends with 0 or 1, or with 2 where no log is left, under each profile."""
     for run in range(RUNS):
         random = Random(run)

@@ -14,7 +14,7 @@ from segproof.kafka.record import Record, RecordHeader
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
 from segproof_harness.reports.bytes_as_text import BytesAs, encoder
-from segproof_tests.printed_rows import jsonl, shown
+from segproof_tests.printed_rows import Capsys, jsonl, shown
 
 TXN = KAFKA / "txn-a" / "txn-a-0"
 PLAIN = KAFKA / "plain" / "plain-0"
@@ -27,9 +27,7 @@ LAST_PRODUCER = {
 }  # fmt: skip
 
 
-def test_small_files_are_dumped_with_the_words_of_kafka(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_small_files_are_dumped_with_the_words_of_kafka(tmp_path: Path, capsys: Capsys) -> None:
     """Each small file of a partition and of a data directory has a row for each entry."""
     assert LAST_PRODUCER in jsonl(capsys, "dump", TXN / SNAPSHOT)
     epochs = jsonl(capsys, "dump", TXN / "leader-epoch-checkpoint")
@@ -43,9 +41,7 @@ def test_small_files_are_dumped_with_the_words_of_kafka(
     assert [{"version", "broker_epoch"}] == [set(each) for each in jsonl(capsys, "dump", marker)]
 
 
-def test_a_snapshot_of_the_metadata_is_dumped_as_a_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_snapshot_of_the_metadata_is_dumped_as_a_log(tmp_path: Path, capsys: Capsys) -> None:
     """It holds batches between a header and a footer, which are control records."""
     [bootstrap] = {row["path"] for row in jsonl(capsys, "dump", LOG_DIRECTORY) if "magic" in row}
     assert str(LOG_DIRECTORY / "bootstrap.checkpoint") == bootstrap
@@ -57,9 +53,7 @@ def test_a_snapshot_of_the_metadata_is_dumped_as_a_log(
     assert all(batch["crc_valid"] for batch in batches)
 
 
-def test_a_producer_without_batches_has_nulls(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_producer_without_batches_has_nulls(tmp_path: Path, capsys: Capsys) -> None:
     """Only a marker was written: sequence and offset are null, and the timestamp stays -1."""
     write_snapshot_file(tmp_path / SNAPSHOT, [ProducerStateEntry(7)])
     [row] = jsonl(capsys, "dump", tmp_path / SNAPSHOT)
@@ -69,7 +63,7 @@ def test_a_producer_without_batches_has_nulls(
     assert "last_timestamp: -1 " in shown(capsys, "dump", tmp_path / SNAPSHOT)
 
 
-def test_a_directory_shows_its_small_files_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_shows_its_small_files_too(capsys: Capsys) -> None:
     """Snapshots, epochs and metadata follow the segments, with their paths."""
     paths = dict.fromkeys(Path(row["path"]).name for row in jsonl(capsys, "dump", TXN))
     assert [
@@ -92,7 +86,7 @@ def test_a_directory_shows_its_small_files_too(capsys: pytest.CaptureFixture[str
     ],
 )
 def test_a_damaged_small_file_is_told(
-    name: str, data: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, data: bytes, why: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """The file, and what is wrong with it, on standard error; exit code 1."""
     path = tmp_path / name
@@ -103,9 +97,7 @@ def test_a_damaged_small_file_is_told(
     assert why in told
 
 
-def test_a_small_file_that_is_huge_is_not_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_small_file_that_is_huge_is_not_read(tmp_path: Path, capsys: Capsys) -> None:
     """A snapshot of one gigabyte, a hole, is refused by its size."""
     path = tmp_path / SNAPSHOT
     with path.open("wb") as file:
@@ -146,7 +138,7 @@ def values_of(rows: list[Any]) -> list[Any]:
     ],
 )  # fmt: skip
 def test_values_are_shown_as_asked(
-    how: str, expected: list[Any], log: Path, capsys: pytest.CaptureFixture[str]
+    how: str, expected: list[Any], log: Path, capsys: Capsys
 ) -> None:
     """With `--values` the keys too, unless `--keys` says otherwise."""
     rows = jsonl(capsys, "dump", log, "--records", "--values", how, "--keys", "hex")
@@ -155,9 +147,7 @@ def test_values_are_shown_as_asked(
     assert expected == [row["headers"][0]["value"] for row in rows if "headers" in row]
 
 
-def test_text_has_quotes_and_json_lines_have_base64(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_has_quotes_and_json_lines_have_base64(log: Path, capsys: Capsys) -> None:
     """A text that looks like hexadecimal digits differs from bytes; a line stays a line."""
     lines = shown(capsys, "dump", log, "--records").splitlines()
     assert 8 == len(lines)
@@ -175,7 +165,7 @@ def test_json_that_is_too_deep_is_text() -> None:
     assert "NaN" == encoder(BytesAs.JSON)(b"NaN")
 
 
-def test_bodies_of_rocketmq_are_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bodies_of_rocketmq_are_text(capsys: Capsys) -> None:
     """Of a message in a commit log as of a record; times as ISO 8601."""
     log = min(path for store in stores() for path in store.glob("commitlog/*"))
     text = shown(capsys, "dump", log, "--records")
@@ -195,7 +185,7 @@ def test_bodies_of_rocketmq_are_text(capsys: pytest.CaptureFixture[str]) -> None
     ],
 )
 def test_times_are_milliseconds_or_iso_8601(
-    time: str, milliseconds: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    time: str, milliseconds: int, tmp_path: Path, capsys: Capsys
 ) -> None:
     """`--timestamp`, and each line of `--timestamps`, take both; the target is milliseconds."""
     (tmp_path / "times").write_text(f"{time}\n\n")
@@ -217,9 +207,7 @@ def test_times_are_milliseconds_or_iso_8601(
         ("1" * 5000, "does not fit 64 bits"),
     ],
 )
-def test_a_time_that_is_none_is_refused(
-    time: str, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_time_that_is_none_is_refused(time: str, why: str, capsys: Capsys) -> None:
     """A time without its zone would be another time on another machine."""
     for arguments in (
         ["lookup", str(PLAIN), "--timestamp", time],

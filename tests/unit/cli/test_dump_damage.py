@@ -18,7 +18,9 @@ from segproof_harness import cli
 from segproof_harness.cli.dump import TOLD_PLACES
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_tests.partition_files import name_of
+from segproof_tests.printed_rows import CapsysBinary
 from segproof_tests.real_copies import copy_of, flip
+from segproof_tests.small_logs import batch
 from segproof_tests.store_files import long_store
 
 WAYS = ("fail", "skip", "keep")
@@ -31,9 +33,7 @@ def partition(tmp_path: Path) -> Path:
     return copy_of("kafka/plain/plain-0", tmp_path / "plain-0")
 
 
-def dumped(
-    capsysbinary: pytest.CaptureFixture[bytes], path: Path, *options: str
-) -> tuple[int, bytes, str]:
+def dumped(capsysbinary: CapsysBinary, path: Path, *options: str) -> tuple[int, bytes, str]:
     """Return exit code, standard output and standard error of a dump."""
     code = cli.run(["dump", str(path), *options])
     shown = capsysbinary.readouterr()
@@ -59,7 +59,7 @@ def test_a_wrong_checksum_is_never_silent(
     output_format: str,
     records: list[str],
     partition: Path,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    capsysbinary: CapsysBinary,
 ) -> None:
     """Each format had the rows of a damaged batch with exit code 0."""
     log = min(partition.glob("*252.log"))
@@ -103,7 +103,7 @@ def test_a_wrong_checksum_is_never_silent(
 @pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize("output_format", FORMATS)
 def test_what_is_said_of_a_batch_that_cannot_be_inflated(
-    output_format: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    output_format: str, tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """A table without a row of the batch had "crc_valid is false in each row of it"."""
     records = [Record(n, 9, None, b"value " * 9) for n in range(6)]
@@ -130,7 +130,7 @@ def test_what_is_said_of_a_batch_that_cannot_be_inflated(
 
 @pytest.mark.needs("pyarrow")
 def test_parquet_that_failed_late_has_no_footer(
-    partition: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    partition: Path, capsysbinary: CapsysBinary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups that are written already are no table that a tool reads as a whole one."""
     import gc
@@ -160,7 +160,7 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 def test_a_batch_that_is_being_written_is_no_damage(
     partition: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    capsysbinary: CapsysBinary,
 ) -> None:
     """A log that grows meanwhile is told on standard error, with exit code 0."""
     log = max(partition.glob("*.log"))
@@ -178,7 +178,7 @@ def test_a_batch_that_is_being_written_is_no_damage(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_each_damage_is_exit_code_1(
-    damage: str, partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    damage: str, partition: Path, capsysbinary: CapsysBinary
 ) -> None:
     """The file is named; `skip` goes on with the other files, and `fail` does not."""
     pattern, change = DAMAGES[damage]
@@ -198,7 +198,7 @@ def test_each_damage_is_exit_code_1(
 
 
 def test_a_snapshot_of_the_metadata_that_is_damaged(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """It was shown with `crc_valid: false` and exit code 0; zeros were a preallocated tail."""
     source = KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint"
@@ -214,7 +214,7 @@ def test_a_snapshot_of_the_metadata_that_is_damaged(
 
 
 def test_a_batch_that_cannot_be_decoded_costs_its_own_records_only(
-    partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    partition: Path, capsysbinary: CapsysBinary
 ) -> None:
     """The rest of the file is shown, also where the caller wants damaged records."""
     log = min(partition.glob("*252.log"))
@@ -232,7 +232,7 @@ def test_a_batch_that_cannot_be_decoded_costs_its_own_records_only(
 
 
 def test_a_range_does_not_hide_damage_in_what_is_read(
-    partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    partition: Path, capsysbinary: CapsysBinary
 ) -> None:
     """The header of a damaged batch does not say whether its records are wanted."""
     log = min(partition.glob("*252.log"))
@@ -246,13 +246,10 @@ def test_a_range_does_not_hide_damage_in_what_is_read(
         assert (1, True) == (code, f"byte {middle['position']}" in err)
 
 
-def test_many_damaged_places_are_counted(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_many_damaged_places_are_counted(tmp_path: Path, capsysbinary: CapsysBinary) -> None:
     """A line for each of millions would hide the data."""
     count = TOLD_PLACES + 5
-    parts = [bytearray(write_batch([Record(at, 1, None, b"v")], base_offset=at))
-             for at in range(count)]  # fmt: skip
+    parts = [bytearray(batch(at)) for at in range(count)]
     for part in parts:
         part[-1] ^= 1
     (tmp_path / name_of(0, ".log")).write_bytes(b"".join(parts))
@@ -269,16 +266,14 @@ def store(tmp_path: Path) -> Path:
 
 
 def messages_of(
-    capsysbinary: pytest.CaptureFixture[bytes], path: Path, *options: str
+    capsysbinary: CapsysBinary, path: Path, *options: str
 ) -> tuple[int, list[int], str]:
     """Return exit code, offsets in the commit log and standard error of a dump."""
     code, out, err = dumped(capsysbinary, path, "--format", "jsonl", *options)
     return code, [row["phy_offset"] for row in rows_of(out, "jsonl")], err
 
 
-def test_a_message_with_a_wrong_checksum(
-    store: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_message_with_a_wrong_checksum(store: Path, capsysbinary: CapsysBinary) -> None:
     """Those after it are shown if the caller goes on; they were left out."""
     log = min((store / "commitlog").iterdir())
     code, whole, _ = messages_of(capsysbinary, log)
@@ -299,7 +294,7 @@ def test_a_message_with_a_wrong_checksum(
 
 
 def test_zeros_in_the_middle_of_a_log_or_queue_are_no_end(
-    store: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    store: Path, capsysbinary: CapsysBinary
 ) -> None:
     """What follows them was left out with exit code 0."""
     log = min((store / "commitlog").iterdir())
@@ -320,7 +315,7 @@ def test_zeros_in_the_middle_of_a_log_or_queue_are_no_end(
         path.write_bytes(before)
 
 
-def test_a_cut_queue_is_told(store: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_cut_queue_is_told(store: Path, capsysbinary: CapsysBinary) -> None:
     """Part of a unit at its end was left out with exit code 0."""
     queue = min(store.glob("consumequeue/*/*/*"))
     units = queue.read_bytes()
@@ -330,7 +325,7 @@ def test_a_cut_queue_is_told(store: Path, capsysbinary: pytest.CaptureFixture[by
 
 
 def test_an_index_file_with_fewer_entries_than_its_header_counts(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """`scan` told it, and `dump` did not."""
     index = min((ROCKETMQ / "collisions-4.9.8" / "store" / "index").iterdir())
@@ -359,11 +354,11 @@ PLAIN = ("-5", "+5", "-1.5e3", "a=1", "1-1", "", "'", "5", "-.5")
 
 @pytest.mark.parametrize("text", [*RUN, *PLAIN])
 def test_a_cell_that_a_spreadsheet_would_run_is_guarded(
-    text: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    text: str, tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """Numbers stay numbers, and `as-is` has every text as it is."""
     path = tmp_path / name_of(0, ".log")
-    path.write_bytes(write_batch([Record(0, -1, text.encode(), b"-7")], base_offset=0))
+    path.write_bytes(batch(0, b"-7", text.encode(), time=-1))
     shown = ["--records", "--values", "text", "--format", "csv"]
     (row,) = rows_of(dumped(capsysbinary, path, *shown)[1], "csv")
     assert ((f"'{text}" if text in RUN else text), "-7") == (row["key"], row["value"])
@@ -372,12 +367,10 @@ def test_a_cell_that_a_spreadsheet_would_run_is_guarded(
     assert text == row["key"]
 
 
-def test_a_cell_never_begins_within_another(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_cell_never_begins_within_another(tmp_path: Path, capsysbinary: CapsysBinary) -> None:
     """A spreadsheet of another country takes a semicolon for the separator, unless it is quoted."""
     path = tmp_path / name_of(0, ".log")
-    path.write_bytes(write_batch([Record(0, 1, b"a;=1+1", b'b"\t=1+1')], base_offset=0))
+    path.write_bytes(batch(0, b'b"\t=1+1', b"a;=1+1"))
     _, out, _ = dumped(capsysbinary, path, "--records", "--values", "text", "--format", "csv")
     assert b',"a;=1+1","b""\t=1+1",' in out
 
@@ -385,7 +378,7 @@ def test_a_cell_never_begins_within_another(
 @pytest.mark.checks("RMQDISK-23", "RMQDISK-35")
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue/T/0"])
 def test_a_file_that_a_store_lacks_is_told(
-    folder: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    folder: str, tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """A dump of 647 of 900 messages ended with exit code 0 and no word."""
     store = long_store(tmp_path / "store", 120)

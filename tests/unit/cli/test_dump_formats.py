@@ -10,10 +10,11 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.cli.common import with_times
 from segproof_tests.dumped_rows import FILES, LOG, cell, from_csv, from_json, written
+from segproof_tests.printed_rows import Capsys, CapsysBinary
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_csv_has_the_rows_of_jsonl(path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_csv_has_the_rows_of_jsonl(path: Path, capsysbinary: CapsysBinary) -> None:
     """Each field is a column, null an empty cell, a time ISO 8601; of an index file of RocketMQ
     the entries."""
     rows = from_json(capsysbinary, path)
@@ -22,7 +23,7 @@ def test_csv_has_the_rows_of_jsonl(path: Path, capsysbinary: pytest.CaptureFixtu
     assert expected == from_csv(capsysbinary, path)
 
 
-def test_csv_has_times_that_options_take(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_csv_has_times_that_options_take(capsysbinary: CapsysBinary) -> None:
     """It had milliseconds since 1970, where text has ISO 8601."""
     path = LOG.with_suffix(".timeindex")
     whole = from_csv(capsysbinary, path)
@@ -30,14 +31,12 @@ def test_csv_has_times_that_options_take(capsysbinary: pytest.CaptureFixture[byt
     assert whole[1:] == from_csv(capsysbinary, path, "--from", whole[1]["timestamp"])
 
 
-def plain(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def plain(capsys: Capsys) -> list[str]:
     """Return the lines that were written, without what makes them bold."""
     return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
 
 
-def test_a_terminal_gets_tables_that_fit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_gets_tables_that_fit(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """Rows of few fields are a table, those of many are wrapped; a record is one line."""
     from segproof_harness.cli import _Stream
 
@@ -57,7 +56,7 @@ def test_a_terminal_gets_tables_that_fit(
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """Exit code 2 and the command, not a traceback."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -65,6 +64,6 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     assert "pip install 'segproof[arrow]'" in capsys.readouterr().err
 
 
-def test_without_rows_csv_is_empty(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_without_rows_csv_is_empty(capsysbinary: CapsysBinary) -> None:
     """A range without records has no header either."""
     assert b"" == written(capsysbinary, LOG, "--from", "999999", "--format", "csv")

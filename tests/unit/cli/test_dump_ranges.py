@@ -11,8 +11,9 @@ from segproof.findings import time_text
 from segproof.kafka.record_file import LogAsFound
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import copied_partition
-from segproof_tests.printed_rows import jsonl
+from segproof_tests.printed_rows import Capsys, jsonl
 
 Row = dict[str, Any]
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -20,7 +21,7 @@ NAME = "00000000000000001014"
 STORE = ROCKETMQ / "rolled-4.9.8" / "store"
 
 
-def dumped(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> list[Row]:
+def dumped(capsys: Capsys, *arguments: str | Path, code: int = 0) -> list[Row]:
     """Return the rows of a dump."""
     return jsonl(capsys, "dump", *arguments, code=code)
 
@@ -77,7 +78,7 @@ def test_a_wrong_entry_is_not_followed(
     damage: Callable[[Path], None],
     why: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """`dump` reads the sound log from its start; `lookup` says what is wrong."""
     folder = copied_partition(scenario, tmp_path)
@@ -108,7 +109,7 @@ def test_a_range_of_records_is_what_a_reader_of_all_picks(
     damage: Callable[[Path], None] | None,
     profile: str,
     folder: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """By offset and by time, the first bound inclusive and the end exclusive, whatever the index.
 
@@ -129,7 +130,7 @@ def test_a_range_of_records_is_what_a_reader_of_all_picks(
             ]
 
 
-def test_a_batch_is_chosen_by_the_offsets_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_is_chosen_by_the_offsets_that_it_has(capsys: Capsys) -> None:
     """A batch of offsets 1014 to 1028 has offset 1020.
 
     `--max` counts batches, or with --records records.
@@ -145,7 +146,7 @@ def test_a_batch_is_chosen_by_the_offsets_that_it_has(capsys: pytest.CaptureFixt
 
 
 def test_the_last_records_are_read_without_the_whole_log(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """The indexes lead near the end: of 208 batches a few are looked at."""
     log, looked_at = TXN / f"{NAME}.log", []
@@ -165,7 +166,7 @@ def test_the_last_records_are_read_without_the_whole_log(
         assert min(looked_at) > log.stat().st_size / 2
 
 
-def test_indexes_and_queues_are_cut_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_indexes_and_queues_are_cut_too(capsys: Capsys) -> None:
     """An aborted transaction is shown if it has a wanted offset; a unit by its number."""
     aborted = TXN / "00000000000000001732.txnindex"
     assert [row for row in dumped(capsys, aborted) if row["last_offset"] >= 2300] == dumped(
@@ -190,16 +191,12 @@ def test_indexes_and_queues_are_cut_too(capsys: pytest.CaptureFixture[str]) -> N
     assert [header, *entries[:2]] == dumped(capsys, index, "--max", "2")
 
 
-def test_damage_behind_the_range_is_not_looked_for(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_behind_the_range_is_not_looked_for(folder: Path, capsys: Capsys) -> None:
     """What is before the damage is shown with exit code 0; a range that reaches it ends with 1."""
     log = folder / f"{NAME}.log"
     rows = dumped(capsys, log)
     at = rows[50]["position"]
-    data = bytearray(log.read_bytes())
-    data[at + 8 : at + 12] = b"\0\0\0\1"
-    log.write_bytes(data)
+    put_bytes(log, at + 8, b"\0\0\0\1")
     end = str(rows[40]["base_offset"])
     assert rows[:40] == dumped(capsys, log, "--to", end)
     assert rows[:50] == dumped(capsys, log, code=1)
@@ -216,14 +213,14 @@ def test_damage_behind_the_range_is_not_looked_for(
     ],
 )
 def test_a_range_that_means_nothing_is_refused(
-    name: str, bound: str, why: str, capsys: pytest.CaptureFixture[str]
+    name: str, bound: str, why: str, capsys: Capsys
 ) -> None:
     """Exit code 2, and what to give instead."""
     assert 2 == cli.run(["dump", str(TXN / name), "--from", bound])
     assert why in capsys.readouterr().err
 
 
-def test_an_empty_range_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_range_is_said(capsys: Capsys) -> None:
     """A person once saw nothing at all, and could not tell it from a broken pipe."""
     assert 0 == cli.run(["dump", str(TXN / f"{NAME}.log"), "--from", "99999"])
     assert ("", "nothing lies between --from and --to\n") == tuple(capsys.readouterr())

@@ -19,7 +19,7 @@ from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.log_files import offset_entries, segment
 from segproof_harness.reports import sarif
 from segproof_tests.counted_again import make_partition
-from segproof_tests.printed_rows import jsonl, shown
+from segproof_tests.printed_rows import Capsys, jsonl, shown
 
 Place = tuple[str, str, str, int | None]
 """Severity, law, path and byte."""
@@ -49,7 +49,7 @@ def found(rows: list[Any]) -> Counter[Place]:
 
 
 @pytest.fixture
-def rows(data: Path, capsys: pytest.CaptureFixture[str]) -> list[Any]:
+def rows(data: Path, capsys: Capsys) -> list[Any]:
     """Return what `--format jsonl` writes."""
     return jsonl(capsys, "verify", data, code=1)
 
@@ -62,9 +62,7 @@ def test_the_directory_has_damage_of_each_kind(rows: list[Any]) -> None:
     assert len(places) > 100
 
 
-def test_the_text_tells_each_finding(
-    data: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_text_tells_each_finding(data: Path, rows: list[Any], capsys: Capsys) -> None:
     """With --all: severity, law, path and byte; the closing line has the sums."""
     text = shown(capsys, "verify", data, "--all", code=1)
     lines = re.findall(
@@ -74,9 +72,7 @@ def test_the_text_tells_each_finding(
     assert found(rows) == told
 
 
-def test_sarif_tells_each_finding(
-    data: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sarif_tells_each_finding(data: Path, rows: list[Any], capsys: Capsys) -> None:
     """The byte is a property and in the words, byte 0 too; the summaries are those of the rows."""
     (run,) = json.loads(shown(capsys, "verify", data, "--format", "sarif", code=1))["runs"]
     told: Counter[Place] = Counter()
@@ -105,9 +101,7 @@ def _places(rows: list[Any]) -> Counter[tuple[str, str]]:
     return places
 
 
-def test_junit_counts_each_place(
-    data: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_junit_counts_each_place(data: Path, rows: list[Any], capsys: Capsys) -> None:
     """A case has the number of its places and the first of their bytes."""
     tree = ElementTree.fromstring(shown(capsys, "verify", data, "--format", "junit", code=1))
     told: Counter[tuple[str, str]] = Counter()
@@ -163,7 +157,7 @@ class _Page(HTMLParser):
 
 
 def test_the_page_tells_each_file(
-    data: Path, rows: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, rows: list[Any], tmp_path: Path, capsys: Capsys
 ) -> None:
     """It has an article for each cause, with severity, path, and the first byte, byte 0 too."""
     out = tmp_path / "page.html"
@@ -188,7 +182,7 @@ def test_the_page_tells_each_file(
 
 
 def test_summaries_and_closing_lines_have_the_sums(
-    data: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]
+    data: Path, rows: list[Any], capsys: Capsys
 ) -> None:
     """A summary counts the places before it; the text has the same numbers, and their sum."""
     counts: Counter[str] = Counter()
@@ -215,7 +209,7 @@ def _summary(number: int, verdict: Verdict) -> Summary:
 def test_sarif_keeps_so_many_summaries(
     sound: int,
     left_out: int,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ten thousand; of more only the unsound ones, and how many others there are."""

@@ -10,6 +10,7 @@ import pytest
 
 from segproof.kafka import Record, write_batch
 from segproof_harness import cli
+from segproof_tests.printed_rows import Capsys
 
 
 def some(base: int, count: int, timestamp: int) -> bytes:
@@ -33,7 +34,7 @@ def holes(tmp_path: Path) -> Path:
     return folder
 
 
-def asked(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> dict[str, Any]:
+def asked(capsys: Capsys, folder: Path, *options: str) -> dict[str, Any]:
     """Return the row of one lookup with its steps."""
     cli.run(["lookup", str(folder), *options, "--explain", "--format", "jsonl"])
     row: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -45,16 +46,14 @@ def steps_of(row: dict[str, Any]) -> list[tuple[str, str]]:
     return [(step["action"], Path(step["path"]).name.lstrip("0")) for step in row["steps"]]
 
 
-def test_below_the_log_start(holes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_below_the_log_start(holes: Path, capsys: Capsys) -> None:
     """The first segment begins later."""
     row = asked(capsys, holes, "--offset", "99")
     assert "below the first segment, which begins at offset 100" == row["reason"]
     assert [("segment", "t-0")] == steps_of(row)
 
 
-def test_an_index_that_leads_behind_its_log(
-    holes: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_that_leads_behind_its_log(holes: Path, capsys: Capsys) -> None:
     """The log may have lost its end: the advice was to make the index new, which shows that."""
     (holes / f"{100:020d}.index").write_bytes((12).to_bytes(4, "big") + (999).to_bytes(4, "big"))
     reason = asked(capsys, holes, "--offset", "113")["reason"]
@@ -94,7 +93,7 @@ def batch_of(base: int, count: int) -> bytes:
 @pytest.mark.checks("SEG-12", "DISK-13")
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_answer_is_a_batch_that_a_salvage_keeps(
-    order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    order: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """One wrong bit in a base offset hid all batches after it, and it was the answer for them."""
     change, answers = ORDERS[order]
@@ -126,7 +125,7 @@ def test_the_answer_is_a_batch_that_a_salvage_keeps(
 )
 def test_the_offset_of_a_time_is_that_of_its_place(
     order: str, number: int, offset: int, words: str, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:  # fmt: skip
     """It was the offset that a wrong bit made of it, with exit code 0."""
     folder = tmp_path / "t-0"
@@ -148,7 +147,7 @@ def later(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("target", [142, 500])
-def test_beyond_the_end(holes: Path, target: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_beyond_the_end(holes: Path, target: int, capsys: Capsys) -> None:
     """The reason tells where the last batch ends, also where the last segment has none."""
     row = asked(capsys, holes, "--offset", str(target))
     words = f"no batch of the partition reaches offset {target}: the last one ends at 141"
@@ -157,7 +156,7 @@ def test_beyond_the_end(holes: Path, target: int, capsys: pytest.CaptureFixture[
     assert expected == steps_of(row)
 
 
-def test_holes_of_compaction(holes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_holes_of_compaction(holes: Path, capsys: Capsys) -> None:
     """An offset in a hole is answered by the first batch behind it, in a later segment too."""
     assert (100, 110) == found(asked(capsys, holes, "--offset", "107"))
     row = asked(capsys, holes, "--offset", "120")
@@ -177,7 +176,7 @@ def found(row: dict[str, Any]) -> tuple[int, int]:
     return row["segment_base_offset"], row["batch_base_offset"]
 
 
-def test_later_than_all(holes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_later_than_all(holes: Path, capsys: Capsys) -> None:
     """The reason tells the largest timestamp, the steps that of each segment."""
     row = asked(capsys, holes, "--timestamp", "9999")
     asked_for, largest = "1970-01-01T00:00:09.999Z", "1970-01-01T00:00:03.001Z"
@@ -186,7 +185,7 @@ def test_later_than_all(holes: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [2004, -1, 3001, -1] == [step["facts"]["timestamp"] for step in row["steps"]]
 
 
-def test_empty_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_log(tmp_path: Path, capsys: Capsys) -> None:
     """A partition that was just made has no batch and no timestamp."""
     (tmp_path / f"{7:020d}.log").touch()
     row = asked(capsys, tmp_path, "--offset", "7")
@@ -199,7 +198,7 @@ def test_empty_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "jsonl"])
-def test_index_astray(holes: Path, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_index_astray(holes: Path, output: str, capsys: Capsys) -> None:
     """A wrong entry is told with its slot: the steps up to the error are shown; there were none."""
     (holes / f"{100:020d}.index").write_bytes(bytes([0, 0, 0, 14, 0, 0, 0, 7]))
     command = ["lookup", str(holes), "--offset", "114", "--explain", "--format", output]
@@ -213,7 +212,7 @@ def test_index_astray(holes: Path, output: str, capsys: pytest.CaptureFixture[st
         assert [("segment", "t-0"), ("offset-index", "100.index")] == steps
 
 
-def test_leftover_entries(holes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leftover_entries(holes: Path, capsys: Capsys) -> None:
     """Entries that a truncation left in the last index are passed over, and that is told."""
     (holes / f"{142:020d}.log").write_bytes(some(142, 3, 4000))
     (holes / f"{142:020d}.index").write_bytes(bytes([0, 0, 0, 2, 0, 0, 9, 0]) + bytes(80))
@@ -223,7 +222,7 @@ def test_leftover_entries(holes: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "1 entry that no batch fits was passed over" in out
 
 
-def test_zeros_behind_the_last_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zeros_behind_the_last_batch(tmp_path: Path, capsys: Capsys) -> None:
     """The tail of a preallocated log is no damage to any verb.
 
     A release that scans it before it recovers the log raises an error, and so does its profile.
@@ -250,7 +249,7 @@ def test_zeros_behind_the_last_batch(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert "corrupt-record" in "".join(capsys.readouterr())
 
 
-def test_zeros_and_more_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zeros_and_more_are_damage(tmp_path: Path, capsys: Capsys) -> None:
     """Where anything follows the zeros they are no tail."""
     log = some(0, 1, 1000) + bytes(70_000) + b"x"
     (tmp_path / "00000000000000000000.log").write_bytes(log)
@@ -263,7 +262,7 @@ def test_zeros_and_more_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.checks("DUMP-6")
 def test_a_wrong_size_before_the_answer(
-    holes: Path, is_last: bool, question: str, capsys: pytest.CaptureFixture[str]
+    holes: Path, is_last: bool, question: str, capsys: Capsys
 ) -> None:
     """It ends a scan as a torn batch does; the answer was a later batch, or that none is there."""
     log = first_log(holes, is_last)
@@ -275,9 +274,7 @@ def test_a_wrong_size_before_the_answer(
     assert f"sound batches follow, from byte {len(data) // 2} on [DUMP-6]" in shown
 
 
-def test_an_error_of_a_batch_names_the_log_and_the_place(
-    holes: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_a_batch_names_the_log_and_the_place(holes: Path, capsys: Capsys) -> None:
     """A wrong magic of 1 makes other fields of the header a codec that is none."""
     log = first_log(holes, True)
     data = log.read_bytes()
@@ -289,9 +286,7 @@ def test_an_error_of_a_batch_names_the_log_and_the_place(
 @pytest.mark.parametrize("question", ["--offset=112", "--timestamp=2002"])
 @pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.checks("DUMP-6")
-def test_a_torn_batch(
-    holes: Path, is_last: bool, question: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torn_batch(holes: Path, is_last: bool, question: str, capsys: Capsys) -> None:
     """Of the last segment it is what a crash leaves, and no batch; of another one it is damage."""
     log = first_log(holes, is_last)
     data = log.read_bytes()

@@ -16,7 +16,7 @@ from segproof_harness.cli.ls import table_of
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_harness.reading.listed_partitions import partition_rows
 from segproof_tests.partition_files import copied_partition
-from segproof_tests.printed_rows import jsonl
+from segproof_tests.printed_rows import Capsys, jsonl
 
 Row = dict[str, Any]
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("suffixes", [(), (".index",), (".timeindex",), (".index", ".timeindex")])
 def test_segments_have_the_offsets_and_times_of_their_batches(
-    suffixes: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+    suffixes: tuple[str, ...], folder: Path, capsys: Capsys
 ) -> None:
     """With the indexes and without them; the partition has those of all its segments."""
     for suffix in suffixes:
@@ -53,9 +53,7 @@ def test_segments_have_the_offsets_and_times_of_their_batches(
     assert max(row["max_timestamp"] for row in segments) == partition["max_timestamp"]
 
 
-def test_few_batches_are_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_few_batches_are_read(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """The indexes lead to the last batches: of 748 a few are looked at."""
     looked_at = []
     right = LogAsFound._batch_at
@@ -69,9 +67,7 @@ def test_few_batches_are_read(
     assert len(looked_at) < 150
 
 
-def test_partitions_of_a_data_directory_are_in_their_order(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_partitions_of_a_data_directory_are_in_their_order(folder: Path, capsys: Capsys) -> None:
     """By topic and number: 2 before 10; segments only where they are asked for."""
     for number in (10, 2):
         shutil.copytree(folder, folder.parent / f"txn-a-{number}")
@@ -82,7 +78,7 @@ def test_partitions_of_a_data_directory_are_in_their_order(
 
 
 def test_a_damaged_log_is_named_with_what_is_before_the_damage(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: Capsys
 ) -> None:
     """Exit code 1; the other segments, and the partition, have their numbers."""
     log = folder / f"{NAME}.log"
@@ -103,7 +99,7 @@ def test_a_damaged_log_is_named_with_what_is_before_the_damage(
     assert "(1 more segment" in found[0]["reason"]
 
 
-def test_a_store_has_its_log_queues_and_indexes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_has_its_log_queues_and_indexes(capsys: Capsys) -> None:
     """The end of the commit log is that of the last message which a queue names."""
     found = jsonl(capsys, "ls", STORE)
     assert ["commit-log", *["consume-queue"] * 4, "index-folder"] == [row["kind"] for row in found]
@@ -122,9 +118,7 @@ def test_a_store_has_its_log_queues_and_indexes(capsys: pytest.CaptureFixture[st
         )  # fmt: skip
 
 
-def test_a_store_whose_log_is_gone_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_whose_log_is_gone_is_shown(tmp_path: Path, capsys: Capsys) -> None:
     """It is a store all the same: its log has 0 files."""
     log = tmp_path / "store" / "commitlog"
     log.mkdir(parents=True)
@@ -137,9 +131,7 @@ def test_a_store_whose_log_is_gone_is_shown(
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_the_table_fits_the_terminal(
-    columns: int, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_fits_the_terminal(columns: int, folder: Path, capsys: Capsys) -> None:
     """A long topic is folded, and everything else is whole; no escape of a name is written."""
     folder.rename(folder.parent / f"{'long-topic.' * 15}\x1b-3")
     found = jsonl(capsys, "ls", folder.parent, "--segments")
@@ -152,9 +144,7 @@ def test_the_table_fits_the_terminal(
     assert ("2026-11-21T01:09:21Z to 2026-11-21T01:09:22Z" in out.getvalue()) == (columns == 120)
 
 
-def test_what_is_no_directory_of_files_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_directory_of_files_is_refused(tmp_path: Path, capsys: Capsys) -> None:
     """Exit code 2, with the path."""
     for path, why in (
         (tmp_path, "no log, index or store in use"),

@@ -17,6 +17,7 @@ from segproof_harness.releases import jars, readiness
 from segproof_harness.releases.jars import FOLDER_VARIABLE, Jar
 from segproof_harness.releases.pinned import PINNED, RELEASES
 from segproof_harness.releases.readiness import READY, Readiness
+from segproof_tests.printed_rows import Capsys
 
 SHARED, OWN = "org/shared/1/shared-1.jar", "org/{name}/2/{name}-2-linux.jar"
 NEWEST, OLDER = "kafka-4.4.0", "kafka-4.2.1"
@@ -102,9 +103,7 @@ def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Maven:
     return Maven(home)
 
 
-def run(
-    capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
-) -> tuple[dict[str, Any], str]:
+def run(capsys: Capsys, *arguments: str, code: int = 0) -> tuple[dict[str, Any], str]:
     """Run `oracle`; return the rows by release, and what it said beside."""
     assert code == cli.run(["oracle", *arguments, "--format", "jsonl"])
     shown = capsys.readouterr()
@@ -112,9 +111,7 @@ def run(
     return {row["release"]: row for row in rows}, shown.err
 
 
-def test_list_says_why_a_release_is_not_ready(
-    maven: Maven, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_says_why_a_release_is_not_ready(maven: Maven, capsys: Capsys) -> None:
     """Each release has a state; what is not fetched says how to fetch it."""
     rows, said = run(capsys, "list")
     assert list(PINNED) == list(rows)
@@ -133,7 +130,7 @@ def test_list_says_why_a_release_is_not_ready(
 
 
 def test_list_without_java_and_without_jpype(
-    maven: Maven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    maven: Maven, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the machine lacks comes before what is not fetched."""
     monkeypatch.undo()
@@ -152,7 +149,7 @@ def test_list_without_java_and_without_jpype(
 @pytest.mark.parametrize("verb", [("run", NEWEST), ("distinguish", "CallIsIndexedAsAWhole")])
 def test_what_needs_a_release_is_refused_before_it_begins(
     maven: Maven,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
     verb: tuple[str, ...],
 ) -> None:
@@ -171,7 +168,7 @@ def test_what_needs_a_release_is_refused_before_it_begins(
 
 
 def test_fetch_brings_what_is_missing_and_no_more(
-    maven: Maven, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    maven: Maven, capsys: Capsys, tmp_path: Path
 ) -> None:
     """A jar of two releases is asked for once; what is there and right is not asked for again."""
     maven.offer(NEWEST, OLDER)
@@ -190,7 +187,7 @@ def test_fetch_brings_what_is_missing_and_no_more(
 
 
 def test_fetch_refuses_a_jar_that_is_not_the_pinned_one(
-    maven: Maven, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    maven: Maven, capsys: Capsys, tmp_path: Path
 ) -> None:
     """It is named, does not reach the folder, and the exit code is that of findings."""
     maven.offer(NEWEST)
@@ -204,7 +201,7 @@ def test_fetch_refuses_a_jar_that_is_not_the_pinned_one(
 
 
 def test_fetch_keeps_what_came_when_maven_fails(
-    maven: Maven, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    maven: Maven, capsys: Capsys, tmp_path: Path
 ) -> None:
     """Maven's own words are shown; the jars that it did bring stay."""
     maven.offer(NEWEST)
@@ -217,9 +214,7 @@ def test_fetch_keeps_what_came_when_maven_fails(
     assert (tmp_path / "jars" / OWN.format(name=NEWEST)).exists()
 
 
-def test_fetch_without_maven(
-    maven: Maven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetch_without_maven(maven: Maven, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is usage, and says what to install; with nothing to fetch Maven is not needed."""
     maven.offer(NEWEST)
     run(capsys, "fetch", NEWEST)
@@ -231,7 +226,7 @@ def test_fetch_without_maven(
 
 def test_fetch_into_a_folder_that_can_not_be(
     maven: Maven,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
@@ -245,7 +240,7 @@ def test_fetch_into_a_folder_that_can_not_be(
 
 
 def test_releases_tells_what_is_published_and_not_known(
-    maven: Maven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    maven: Maven, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Newer patches and lines of which none is known; nothing that is known, old or a candidate."""
     published = {
@@ -266,14 +261,14 @@ def test_releases_tells_what_is_published_and_not_known(
 
 
 @pytest.mark.parametrize("verb", ["fetch", "check"])
-def test_an_unknown_release_is_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_release_is_usage(verb: str, capsys: Capsys) -> None:
     """The message lists those that are known."""
     assert 2 == cli.run(["oracle", verb, "kafka-0.7"])
     assert NEWEST in capsys.readouterr().err
 
 
 def test_check_names_a_jar_with_one_byte_changed(
-    maven: Maven, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    maven: Maven, capsys: Capsys, tmp_path: Path
 ) -> None:
     """Sizes can't tell it; check does, exit code 1; fetch brings the right one again."""
     maven.offer(NEWEST)
@@ -289,7 +284,7 @@ def test_check_names_a_jar_with_one_byte_changed(
     assert content(OWN.format(name=NEWEST)) == path.read_bytes()
 
 
-def test_check_without_java_is_not_clean(maven: Maven, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_without_java_is_not_clean(maven: Maven, capsys: Capsys) -> None:
     """Right jars alone answer nothing: what can't be started is not ready."""
     maven.offer(NEWEST)
     run(capsys, "fetch", NEWEST)
@@ -301,7 +296,7 @@ def test_check_without_java_is_not_clean(maven: Maven, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("profile", [NEWEST, "segproof"])
 def test_replay_on_a_release_that_is_not_fetched(
-    profile: str, maven: Maven, capsys: pytest.CaptureFixture[str]
+    profile: str, maven: Maven, capsys: Capsys
 ) -> None:
     """It is usage, and names the command that fetches it."""
     command = ["replay", "--structure", "offset-index", "--profile", profile]
@@ -312,7 +307,7 @@ def test_replay_on_a_release_that_is_not_fetched(
     assert f"run: `segproof oracle fetch {NEWEST}`" in shown.err
 
 
-def test_doctor_counts_the_releases(maven: Maven, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_counts_the_releases(maven: Maven, capsys: Capsys) -> None:
     """Releases that are not fetched read `not run`, with the remedy."""
     assert 0 == cli.run(["doctor", "--format", "jsonl"])
     rows = {row["name"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
@@ -336,9 +331,7 @@ def test_the_lock_is_complete() -> None:
             assert jar.size_bytes > 0
 
 
-def test_a_jar_is_the_pinned_one_whenever_it_is_used(
-    maven: Maven, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_jar_is_the_pinned_one_whenever_it_is_used(maven: Maven, capsys: Capsys) -> None:
     """One that was changed after it was fetched, to as many bytes, was run."""
     maven.offer(NEWEST)
     run(capsys, "fetch", NEWEST)

@@ -19,6 +19,8 @@ from segproof.kafka import RecordFile
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios, stores
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.printed_rows import Capsys
 
 BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
 (STORE,) = (store for store in stores() if store.parent.name == "small-5.5.1")
@@ -42,7 +44,7 @@ def images(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_out_writes_rows_and_a_summary(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_writes_rows_and_a_summary(copy: Path, capsys: Capsys) -> None:
     """One object a file, in the order of the directory; the old one is not touched."""
     before = images(copy)
     (copy / f"{SEGMENT}.index").write_bytes(b"\1" * 80)
@@ -60,9 +62,7 @@ def test_out_writes_rows_and_a_summary(copy: Path, capsys: pytest.CaptureFixture
     assert 0 == cli.run(["verify", str(out), "--deep"])
 
 
-def test_in_place(
-    copy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_place(copy: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dry run tells the same and writes nothing; then the old file is replaced, and no other.
 
     The command that it prints keeps the old file.
@@ -84,9 +84,7 @@ def test_in_place(
     assert before == images(copy)
 
 
-def test_an_unsound_old_file_is_not_called_missing(
-    copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unsound_old_file_is_not_called_missing(copy: Path, capsys: Capsys) -> None:
     """The next command has the options of the dry run."""
     (copy / f"{SEGMENT}.index").write_bytes(b"\1" * 80)
     options = ["--out", str(copy.parent / "new"), "--max-index-bytes", "4096", "--copy"]
@@ -97,12 +95,10 @@ def test_an_unsound_old_file_is_not_called_missing(
     assert f"stay as they are: `{shlex.join(words)}`" in captured.err
 
 
-def test_a_broken_log_is_a_finding(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_log_is_a_finding(copy: Path, capsys: Capsys) -> None:
     """Exit 1, the finding as everywhere, and nothing is written."""
     log = copy / f"{SEGMENT}.log"
-    data = bytearray(log.read_bytes())
-    data[5000] ^= 1
-    log.write_bytes(data)
+    flip_bits(log, 5000)
     out = copy.parent / "out"
     assert 1 == cli.run(["rebuild", str(copy), "--out", str(out), "--format", "jsonl"])
     captured = capsys.readouterr()
@@ -116,7 +112,7 @@ def test_a_broken_log_is_a_finding(copy: Path, capsys: pytest.CaptureFixture[str
     assert finding["law"] in capsys.readouterr().out
 
 
-def test_a_torn_tail(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_torn_tail(copy: Path, capsys: Capsys) -> None:
     """It is left out only where that is asked for, which stderr says."""
     last = sorted(copy.glob("*.log"))[-1]
     with last.open("ab") as file:
@@ -151,14 +147,14 @@ def test_epochs_behind_the_cut_are_left_out(copy: Path) -> None:
     assert write_checkpoint(begins[:2]) == kept
 
 
-def test_what_is_left_out_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_out_is_named(copy: Path, capsys: Capsys) -> None:
     """A foreign file is no reason to stop."""
     (copy / "notes.txt").touch()
     assert 0 == cli.run(["rebuild", str(copy), "--out", str(copy.parent / "out")])
     assert "left out: notes.txt: no file of a partition has this name" in capsys.readouterr().err
 
 
-def test_profiles(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profiles(copy: Path, capsys: Capsys) -> None:
     """Old releases enter first offsets: the same positions, other offsets."""
     shown = []
     for profile in ("kafka-1.1.1", "kafka-2.4.1", "kafka-4.3.1", "segproof"):
@@ -189,9 +185,7 @@ def test_profiles(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--in-place", "--index-interval-bytes", "-1"], "--index-interval-bytes"),
     ],
 )
-def test_usage(
-    arguments: list[str], words: str, copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage(arguments: list[str], words: str, copy: Path, capsys: Capsys) -> None:
     """Exit 2, one line that says what is wrong, and nothing has changed."""
     full = copy.parent / "full"
     full.mkdir()
@@ -205,7 +199,7 @@ def test_usage(
     assert before == images(copy)
 
 
-def test_what_is_no_partition(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_partition(copy: Path, capsys: Capsys) -> None:
     """An empty directory, a file, nothing at all: exit 2."""
     (copy.parent / "empty").mkdir()
     for path, words in (
@@ -217,9 +211,7 @@ def test_what_is_no_partition(copy: Path, capsys: pytest.CaptureFixture[str]) ->
         assert words in capsys.readouterr().err
 
 
-def test_missing_rights(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_rights(copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """A directory in which no file may be made is exit 2, for every user, root included."""
     before = images(copy)
 
@@ -247,9 +239,7 @@ def test_progress_on_a_terminal(copy: Path) -> None:
     assert "0 of 9 index files changed" in shown
 
 
-def test_a_store_without_an_index_gets_one_as_by_default(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_without_an_index_gets_one_as_by_default(tmp_path: Path, capsys: Capsys) -> None:
     """In place, where a file keeps it, that both numbers are a guess is said. Elsewhere they must
     be given."""
     store = tmp_path / "store"
@@ -269,9 +259,7 @@ def test_a_store_without_an_index_gets_one_as_by_default(
 
 
 @pytest.mark.parametrize("output_format", ["text", "jsonl"])
-def test_a_whole_directory(
-    copy: Path, output_format: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_whole_directory(copy: Path, output_format: str, capsys: Capsys) -> None:
     """Partitions and stores in one run: what could not be rebuilt makes the exit code 1."""
     data = copy.parent
     shutil.copytree(STORE, data / "store")

@@ -24,6 +24,7 @@ from segproof_harness.reports.page import (
 )
 from segproof_harness.reports.verdicts import WHOLE
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import state_of
 
 NAME = "<script>alert('x')<script>&\"-0"
@@ -93,9 +94,7 @@ def disk(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_page_says_what_verify_says(
-    disk: Path, pages: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_says_what_verify_says(disk: Path, pages: Path, capsys: Capsys) -> None:
     """Verdict, cause, and commands; a picture with its pieces; bytes; what a recovery deletes."""
     before = state_of(disk)
     page = report(pages, str(disk))
@@ -232,9 +231,7 @@ def test_sound_files_give_a_page_and_exit_code_0(tmp_path: Path, pages: Path) ->
         assert "sound" in report(pages, str(folder), "--no-notes", code=0).words
 
 
-def test_a_page_of_what_has_changed(
-    disk: Path, pages: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_of_what_has_changed(disk: Path, pages: Path, capsys: Capsys) -> None:
     """The page says so, and its command names the time; what is left out is counted."""
     copied_partition("compacted", disk)
     for path in disk.glob("*/*"):
@@ -250,7 +247,7 @@ def test_a_page_of_what_has_changed(
 
 
 @pytest.fixture
-def stored(disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def stored(disk: Path, tmp_path: Path, capsys: Capsys) -> Path:
     """Return the file to which the results about the disk were written."""
     capsys.readouterr()
     assert 1 == cli.run(["verify", str(disk), "--law", "dump-6", "--format", "jsonl"])
@@ -306,7 +303,7 @@ def test_a_file_that_holds_no_results_is_refused(
     words: str,
     stored: Path,
     pages: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """The complaint names the line, and no page is written."""
     lines = stored.read_bytes().splitlines(keepends=True)
@@ -319,9 +316,7 @@ def test_a_file_that_holds_no_results_is_refused(
     assert [] == os.listdir(pages)
 
 
-def test_stored_results_are_not_verified_again(
-    stored: Path, pages: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stored_results_are_not_verified_again(stored: Path, pages: Path, capsys: Capsys) -> None:
     """Options that say how to verify are refused, as are two runs in one file, or nothing."""
     lines = stored.read_text()
     mixed, empty = stored.with_name("mixed"), stored.with_name("empty")
@@ -342,9 +337,7 @@ def test_stored_results_are_not_verified_again(
     assert [] == os.listdir(pages)
 
 
-def test_a_page_replaces_nothing_but_a_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_replaces_nothing_but_a_page(tmp_path: Path, capsys: Capsys) -> None:
     """Neither a file that is no page, nor anything in or beside what is checked, is written."""
     folder = copied_partition("compacted", tmp_path)
     other = tmp_path / "other.html"

@@ -4,22 +4,18 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.printed_rows import jsonl
+from segproof_tests.printed_rows import Capsys, jsonl
 from segproof_tests.printed_rows import shown as run_verb
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def run(capsys: Capsys, *arguments: str) -> str:
     """Run `verify`, which finds no defect; return what it wrote on standard output."""
     return run_verb(capsys, "verify", *arguments)
 
 
-def test_a_restricted_run_says_what_it_did_not_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_restricted_run_says_what_it_did_not_check(tmp_path: Path, capsys: Capsys) -> None:
     """Sound by one law, or at one byte, is not sound: these said so of damaged partitions."""
     foreign = copied_partition("txn-a", tmp_path)
     shutil.copyfile(foreign / name_of(0, ".timeindex"), foreign / name_of(0, ".index"))

@@ -5,19 +5,16 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
-
-from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import SalvagedPartition
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.corruptions import CORRUPTIONS
 from segproof_tests.partition_files import copied_partition, write_segment
+from segproof_tests.printed_rows import Capsys, jsonl, shown
+from segproof_tests.small_logs import batch
 
 
-def test_a_sound_partition_is_kept_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sound_partition_is_kept_whole(tmp_path: Path, capsys: Capsys) -> None:
     """Exit code 0, and nothing of gaps."""
     source = copied_partition("plain", tmp_path)
     assert 0 == cli.run(["salvage", str(source), "--out", str(tmp_path / "out")])
@@ -27,9 +24,7 @@ def test_a_sound_partition_is_kept_whole(
     assert "1 partition saved" in printed.err
 
 
-def test_gaps_are_told_and_make_exit_code_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gaps_are_told_and_make_exit_code_1(tmp_path: Path, capsys: Capsys) -> None:
     """As text with the offsets that are lost, and as one object for each gap."""
     corruption = next(one for one in CORRUPTIONS if one.name == "zeros in the middle")
     source = corruption.make(tmp_path)
@@ -53,11 +48,9 @@ def test_gaps_are_told_and_make_exit_code_1(
     } == gap
 
 
-def test_offsets_of_gaps_side_by_side_are_told_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offsets_of_gaps_side_by_side_are_told_once(tmp_path: Path, capsys: Capsys) -> None:
     """A byte that a copy in text mode put before a base offset: "1 bytes", offsets twice."""
-    batches = [write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in range(4)]
+    batches = [*map(batch, range(4))]
     moved = (9).to_bytes(8, "big") + batches[2][8:]
     log = batches[0] + batches[1] + b"\r" + moved + batches[3]
     folder = write_segment(tmp_path / "t-0", log)
@@ -67,17 +60,14 @@ def test_offsets_of_gaps_side_by_side_are_told_once(
     assert two.endswith(" misplaced, with the same offsets")
 
 
-def test_a_batch_with_a_wrong_size_is_put_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_with_a_wrong_size_is_put_back(tmp_path: Path, capsys: Capsys) -> None:
     """Nothing is lost, so the exit code is 0, and `--records` has nothing to write."""
     source = copied_partition("plain", tmp_path)
     with (source / "00000000000000000060.log").open("r+b") as file:
         file.seek(25310)
         file.write(b"\x7f")
     told = [str(source), "--out", str(tmp_path / "out")]
-    assert 0 == cli.run(["salvage", *told, "--records"])
-    printed = capsys.readouterr().out
+    printed = shown(capsys, "salvage", *told, "--records")
     assert "everything kept: 1625234 of 1625234 bytes" in printed
     assert "restored: 1 batch with the right size or magic" in printed
     assert ["plain-0"] == [path.name for path in (tmp_path / "out").iterdir()]
@@ -85,14 +75,11 @@ def test_a_batch_with_a_wrong_size_is_put_back(
     assert 1 == json.loads(capsys.readouterr().out)["restored_headers"]
 
 
-def test_records_of_broken_batches_get_a_file_of_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_of_broken_batches_get_a_file_of_their_own(tmp_path: Path, capsys: Capsys) -> None:
     """With the fields of `dump --records`. The new directory of the partition has no part in it."""
     source = copied_partition("plain", tmp_path)
     log = source / "00000000000000000060.log"
-    assert 0 == cli.run(["dump", str(log), "--records", "--format", "jsonl"])
-    dumped = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    dumped = jsonl(capsys, "dump", log, "--records")
     with log.open("r+b") as file:
         file.seek(25310)  # the size of the batch with the offsets 66 to 71
         file.write(b"\x7f")
@@ -101,8 +88,7 @@ def test_records_of_broken_batches_get_a_file_of_their_own(
         file.seek(30000)
         file.write(bytes([wrong]))
     out = tmp_path / "out"
-    assert 1 == cli.run(["salvage", str(source), "--out", str(out), "--records"])
-    told = capsys.readouterr().out
+    told = shown(capsys, "salvage", source, "--out", out, "--records", code=1)
     assert "6 by the checksum of their batch" in told
     path = out / "salvage-records.plain-0.jsonl"
     assert ["what `segproof salvage` kept beside the partitions"] == [
@@ -122,9 +108,7 @@ def test_records_of_broken_batches_get_a_file_of_their_own(
     assert {"checksum": 6, "elsewhere": 0, "unknown": 0} == partition["cut_records"]
 
 
-def test_without_a_whole_record_no_file_of_records_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_whole_record_no_file_of_records_is_made(tmp_path: Path, capsys: Capsys) -> None:
     """Zeros over two batches leave none. A store of RocketMQ is refused."""
     corruption = next(one for one in CORRUPTIONS if one.name == "zeros in the middle")
     source = corruption.make(tmp_path / "bad")
@@ -139,7 +123,7 @@ def test_without_a_whole_record_no_file_of_records_is_made(
     assert 2 == cli.run(store)
 
 
-def test_what_cannot_be_done_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_done_is_refused(tmp_path: Path, capsys: Capsys) -> None:
     """A path that is not there, a directory that is not empty, a file: exit code 2, one line."""
     source = copied_partition("plain", tmp_path)
     for path, out in (
@@ -154,9 +138,7 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
         assert 1 == len(printed.err.splitlines()), printed.err
 
 
-def test_the_last_line_says_what_to_move(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_last_line_says_what_to_move(tmp_path: Path, capsys: Capsys) -> None:
     """Of one partition its directory alone: the data directory around it stays where it is."""
     source = copied_partition("plain", tmp_path / "data")
     for path, wanted in (

@@ -10,6 +10,7 @@ import pytest
 from segproof.layouts.rocketmq import TIMER_ENTRY
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import copied_store
 
 IDS = "#\nversion=1\nnode.id=1\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\n"
@@ -23,7 +24,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def saved(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def saved(path: Path, capsys: Capsys) -> tuple[int, str, str]:
     """Return the exit code of a salvage, and what it wrote."""
     code = cli.run(["salvage", str(path), "--out", str(path.parent / "saved")])
     told = capsys.readouterr()
@@ -31,7 +32,7 @@ def saved(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str
 
 
 @pytest.mark.checks("DISK-49")
-def test_a_missing_topic_id_is_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_topic_id_is_told(data: Path, capsys: Capsys) -> None:
     """The broker sets the partition aside; the step says what to write, and where the id is."""
     (data / "plain-0" / "partition.metadata").unlink()
     code, out, err = saved(data, capsys)
@@ -42,9 +43,7 @@ def test_a_missing_topic_id_is_told(data: Path, capsys: pytest.CaptureFixture[st
     assert "with every batch, and not all files" in err
 
 
-def test_a_lone_partition_of_an_old_release_lacks_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lone_partition_of_an_old_release_lacks_nothing(tmp_path: Path, capsys: Capsys) -> None:
     """Releases below 2.8 have no topic ids."""
     partition = copied_partition("plain", tmp_path)
     (partition / "partition.metadata").unlink()
@@ -53,7 +52,7 @@ def test_a_lone_partition_of_an_old_release_lacks_nothing(
 
 
 @pytest.mark.checks("META-2")
-def test_an_unread_topic_id_is_no_gap(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unread_topic_id_is_no_gap(data: Path, capsys: Capsys) -> None:
     """Each batch is kept; the path stands in the line once."""
     path = data / "plain-0" / "partition.metadata"
     path.write_bytes(b"")
@@ -68,7 +67,7 @@ def test_an_unread_topic_id_is_no_gap(data: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.checks("DISK-54")
 @pytest.mark.parametrize("content", [bytes(87), b"", b"version=1\ncluster.id=a\n"])
 def test_an_identity_that_no_broker_reads_is_not_copied(
-    data: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+    data: Path, content: bytes, capsys: Capsys
 ) -> None:
     """The command shows how it is made again instead."""
     assert f"cp -a {data}/meta.properties" in saved(data, capsys)[2]
@@ -80,7 +79,7 @@ def test_an_identity_that_no_broker_reads_is_not_copied(
 
 
 def test_the_report_says_how_the_result_is_served(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Of partitions and of a store: with the name of the page, which is there."""
     for path in (data, copied_store(tmp_path / "rocketmq" / "store")):
@@ -88,9 +87,7 @@ def test_the_report_says_how_the_result_is_served(
 
 
 @pytest.mark.checks("RMQDISK-53")
-def test_an_end_that_timers_know_of_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_end_that_timers_know_of_is_told(tmp_path: Path, capsys: Capsys) -> None:
     """It is in the report and in its last line, also where no gap is."""
     store = copied_store(tmp_path / "store")
     assert "lost its end" not in saved(store, capsys)[1]
@@ -106,9 +103,7 @@ def test_an_end_that_timers_know_of_is_told(
 
 
 @pytest.mark.parametrize("verb", [["--records"], ["--format", "jsonl"]])
-def test_dump_shows_what_was_set_aside(
-    data: Path, verb: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dump_shows_what_was_set_aside(data: Path, verb: list[str], capsys: Capsys) -> None:
     """Batches of several places stand in that file: their offsets need not rise."""
     log = data / "plain-0" / "00000000000000000060.log"
     first = data / "plain-0" / "00000000000000000000.log"

@@ -19,6 +19,7 @@ from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_model.language.files import Files
 from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
+from segproof_tests.printed_rows import Capsys, CapsysBinary, shown
 from segproof_tests.store_files import copied_store
 
 DATA = ROCKETMQ
@@ -37,9 +38,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def asked(
-    capsys: pytest.CaptureFixture[str], *words: object
-) -> tuple[int, list[dict[str, object]], str]:
+def asked(capsys: Capsys, *words: object) -> tuple[int, list[dict[str, object]], str]:
     """Return the exit code of a command, its rows, and what it says on stderr."""
     code = run([*map(str, words), "--format", "jsonl"])
     out, err = capsys.readouterr()
@@ -76,7 +75,7 @@ def test_size_of_log_files(sizes: dict[int, int], wanted: int) -> None:
     assert wanted == ModelLog(Files(images), "").mapped_file_size
 
 
-def test_a_key_whose_message_is_lost(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_whose_message_is_lost(store: Path, capsys: Capsys) -> None:
     """Where the log lost a message, `no message has this key` was the answer, with code 0."""
     code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
     (offset,) = StoreReader(store).lookup_key("T#k12").phy_offsets
@@ -103,7 +102,7 @@ def test_a_log_that_grows_while_keys_are_asked(store: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "commitlog/" + "0" * 20])
-def test_files_that_hold_no_keys_are_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_hold_no_keys_are_refused(name: str, capsys: Capsys) -> None:
     """A single file of the log was asked as if it were a folder of index files."""
     code, rows, said = asked(capsys, "lookup", SMALL / name, "--key", "T#k")
     assert (2, []) == (code, rows)
@@ -114,7 +113,7 @@ def test_files_that_hold_no_keys_are_refused(name: str, capsys: pytest.CaptureFi
     ("size", "count", "said"), [(39, None, "shorter than a header"), (1384, -1, "count is -1")]
 )
 def test_an_index_file_without_a_sound_header(
-    tmp_path: Path, size: int, count: int | None, said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, size: int, count: int | None, said: str, capsys: Capsys
 ) -> None:
     """It was said to have no entry, and no message to have the key, with code 0."""
     store = copied(tmp_path)
@@ -128,7 +127,7 @@ def test_an_index_file_without_a_sound_header(
     assert said in str(row["reason"])
 
 
-def test_an_index_that_leads_to_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_index_that_leads_to_nothing(store: Path, capsys: Capsys) -> None:
     """There was said to be no index file, with code 0, as of a store that never had one."""
     shutil.rmtree(store / "index")
     code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
@@ -139,9 +138,7 @@ def test_an_index_that_leads_to_nothing(store: Path, capsys: pytest.CaptureFixtu
     assert "index: no such file or directory" in str(row["reason"])
 
 
-def test_a_release_reads_no_file_that_is_too_large(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_reads_no_file_that_is_too_large(tmp_path: Path, capsys: Capsys) -> None:
     """A file of 3 GiB was read into memory before anything was known of it."""
     store = copied(tmp_path)
     (path,) = (store / "index").iterdir()
@@ -154,7 +151,7 @@ def test_a_release_reads_no_file_that_is_too_large(
     assert path.stat().st_size == 1384
 
 
-def test_all_six_fields_of_the_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_six_fields_of_the_checkpoint(capsys: Capsys) -> None:
     """The sixth field of newer releases was not shown."""
     _, (row,), _ = asked(capsys, "dump", SMALL / "checkpoint")
     assert (6, 599) == (len(row), row["logics_physical_offset"])
@@ -163,9 +160,7 @@ def test_all_six_fields_of_the_checkpoint(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("size", [0, SIZE])
-def test_a_log_without_a_message_makes_no_index(
-    store: Path, size: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_without_a_message_makes_no_index(store: Path, size: int, capsys: Capsys) -> None:
     """In place all index files were removed, with code 0, if the log was empty or zeroed."""
     for path in (store / "commitlog").iterdir():
         path.write_bytes(bytes(size))
@@ -183,7 +178,7 @@ def test_a_log_without_a_message_makes_no_index(
 
 
 def test_tags_are_those_of_the_old_files_whatever_their_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     """With other slots than the old files' the release's default was taken, not their tags."""
     store = copied(tmp_path, DATA / "small-4.9.8" / "store")
@@ -193,7 +188,7 @@ def test_tags_are_those_of_the_old_files_whatever_their_size(
     assert "without entries for tags (by the old index)" in err
 
 
-def test_no_offset_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_offset_is_asked_for(capsys: Capsys) -> None:
     """`--max 0` said that no message has the key."""
     _, (row,), _ = asked(capsys, "lookup", SMALL, "--key", "TopicTest#order-1", "--max", 0)
     assert row["reason"] == "no offset is asked for"
@@ -224,7 +219,7 @@ def test_an_index_file_that_may_not_be_read(folder: str) -> None:
 @pytest.mark.slow
 @pytest.mark.checks("RMQDISK-1", "RMQDISK-18")
 def test_an_emptied_index_file_is_named_with_the_command_that_mends_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`ls` did not say which file it was, and `verify` had no command to make the index new. What
     `salvage` makes of it tells the option that the broker needs, since it starts with no other."""
@@ -243,9 +238,7 @@ def test_an_emptied_index_file_is_named_with_the_command_that_mends_it(
 
 
 @pytest.mark.checks("RMQDISK-37")
-def test_files_of_one_cause_have_one_hint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_one_cause_have_one_hint(tmp_path: Path, capsys: Capsys) -> None:
     """Twelve queues without their last units were twelve times the same hint and command."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     queues = sorted((store / "consumequeue").glob("*/*/*"))
@@ -253,16 +246,14 @@ def test_files_of_one_cause_have_one_hint(
     for path in queues:
         data = path.read_bytes()
         path.write_bytes(data[:200].ljust(len(data), b"\0"))
-    assert 1 == run(["verify", str(store)])
-    text = capsys.readouterr().out
+    text = shown(capsys, "verify", store, code=1)
     heads = [line for line in text.splitlines() if line.startswith("warning RMQDISK-37 ")]
     assert [True] * 4 == [str(path) in head for path, head in zip(queues, heads, strict=True)]
     assert 4 == text.count("  actual: ")
     assert " more path" not in text
     assert 1 == text.count("hint:") == text.count("consumers:")
     assert 1 == text.count(f"segproof verify {store} --law RMQDISK-37 --all\n")
-    assert 1 == run(["verify", str(store), "--law", "RMQDISK-37", "--all"])
-    text = capsys.readouterr().out
+    text = shown(capsys, "verify", store, "--law", "RMQDISK-37", "--all", code=1)
     assert len(queues) == sum(line.startswith("warning RMQDISK-37 ") for line in text.splitlines())
 
 
@@ -270,7 +261,7 @@ def test_files_of_one_cause_have_one_hint(
 @pytest.mark.parametrize("name", ["09223372036854775807", "99999999999999999999"])
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue/TopicTest/0"])
 def test_a_name_beyond_all_offsets(
-    folder: str, name: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    folder: str, name: str, tmp_path: Path, capsysbinary: CapsysBinary
 ) -> None:
     """A table of the log ended with an internal error, behind its right rows. Now the file is not
     read, and both verbs say so."""

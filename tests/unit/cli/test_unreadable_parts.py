@@ -9,6 +9,7 @@ import pytest
 
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import LOG, copied_store
 
 
@@ -33,7 +34,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.checks("DISK-1")
 def test_a_partition_that_cannot_be_entered_is_told_at_the_end(
-    data: Path, verb: str, told: str, capsys: pytest.CaptureFixture[str]
+    data: Path, verb: str, told: str, capsys: Capsys
 ) -> None:
     """`salvage` left it out without a word, with exit code 0; the last line of `verify` did not
     count it; `rebuild` said "nothing was written" behind the files that it had written."""
@@ -44,9 +45,7 @@ def test_a_partition_that_cannot_be_entered_is_told_at_the_end(
     assert "Errno" not in shown.out + shown.err
 
 
-def test_where_nothing_else_is_there_it_is_the_reason(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_nothing_else_is_there_it_is_the_reason(data: Path, capsys: Capsys) -> None:
     """`salvage` names the directory, in place of "there is no partition"."""
     (data / "old-0").rename("elsewhere-0")
     assert 2 == cli.run(["salvage", "data", "--out", "saved"])
@@ -56,9 +55,7 @@ def test_where_nothing_else_is_there_it_is_the_reason(
 
 @pytest.mark.slow
 @pytest.mark.checks("DISK-7")
-def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_told_of_a_log_that_is_too_large_can_be_done(data: Path, capsys: Capsys) -> None:
     """A log of 3 GiB holds sound batches: `verify` said to move it away. The command that it
     prints saves them."""
     (data / "orders-0").unlink()
@@ -77,7 +74,7 @@ def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
 
 @pytest.mark.parametrize("kind", ["link to nothing", "folder"])
 def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """`ls` ended at the first such store as at a wrong command, and showed nothing of the rest;
     `rebuild` wrote the error as Python shows it."""
@@ -97,7 +94,7 @@ def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
     )
 
 
-def test_a_layout_that_is_not_read_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_layout_that_is_not_read_is_named(data: Path, capsys: Capsys) -> None:
     """`ls` said that nothing of Kafka's is there, of a folder with segments of Redpanda."""
     (data / "old-0/1-1-v1.log").write_bytes(b"")
     assert 2 == cli.run(["ls", "data/old-0"])

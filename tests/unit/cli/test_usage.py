@@ -9,12 +9,13 @@ import pytest
 
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.printed_rows import Capsys
 
 COMMAND = re.compile(r" +(segproof|spark-submit|echo|--decoder) ")
 PARTITION = str(KAFKA / "plain" / "plain-0")
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def told(capsys: Capsys, *arguments: str) -> list[str]:
     """Run a wrong command line and return the lines of its complaint."""
     assert 2 == cli.run(arguments)
     printed = capsys.readouterr()
@@ -49,9 +50,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         ("verify --jobs", "--jobs requires an argument"),
     ],
 )
-def test_a_wrong_word_is_named(
-    arguments: str, expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_word_is_named(arguments: str, expected: str, capsys: Capsys) -> None:
     """The complaint has the value, the nearest known word, and no words of a library."""
     first, *rest = told(capsys, *arguments.split())
     assert f"segproof: {expected}" == first
@@ -60,7 +59,7 @@ def test_a_wrong_word_is_named(
 
 @pytest.mark.parametrize("verb", ["salvage", "report"])
 def test_a_missing_option_is_said_with_a_command_to_paste(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """The example is the own command line with the option; where it can write, it works."""
     monkeypatch.chdir(tmp_path)
@@ -83,7 +82,7 @@ def verbs() -> list[tuple[str, ...]]:
 
 
 def test_each_help_speaks_of_values_and_not_of_python(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No type of Python, no x in a bound, no sentence cut off; only commands are long lines."""
     for columns in (80, 120):

@@ -8,7 +8,6 @@ import os
 import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,14 @@ from segproof.verification import VERIFIED_LAWS
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.histories.time_limit import time_limit
+from segproof_harness.laws.borders.log_files import message
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy, finding_of
 from segproof_harness.laws.broken_stores import STORE_EXAMPLES
 from segproof_harness.laws.judged_directory import disagreements
 from segproof_harness.reports.jsonl import FIELDS
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import copied_partition
-from segproof_tests.printed_rows import jsonl
+from segproof_tests.printed_rows import Capsys, jsonl
 
 BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
 PLAIN = BY_NAME["plain"]
@@ -39,7 +40,7 @@ BATCH_FIELDS = [
 ]  # fmt: skip
 
 
-def findings(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[Any]:
+def findings(capsys: Capsys, *arguments: str, code: int = 0) -> list[Any]:
     """Run `verify` with `--format jsonl` and return the findings."""
     told = jsonl(capsys, "verify", *arguments, code=code)
     return [each for each in told if "type" not in each]
@@ -54,16 +55,14 @@ def copy(tmp_path: Path) -> Path:
 # --- verify
 
 
-def test_verify_is_clean_with_notes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_is_clean_with_notes(capsys: Capsys) -> None:
     """Healthy files give exit 0; the zero tail of the last segment is a note."""
     found = findings(capsys, str(PLAIN), "--deep")
     assert [list(FIELDS)] * len(found) == [list(each) for each in found]
     assert {"note"} == {each["severity"] for each in found}
 
 
-def test_verify_reports_and_the_command_reproduces(
-    copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_reports_and_the_command_reproduces(copy: Path, capsys: Capsys) -> None:
     """A damaged file gives exit 1, and the finding's own command shows it again."""
     EXAMPLES["OFFIDX-2"].do(copy)
     found = findings(capsys, str(copy), code=1)
@@ -73,7 +72,7 @@ def test_verify_reports_and_the_command_reproduces(
     assert {"OFFIDX-2"} == {each["law"] for each in again}
 
 
-def test_verify_options(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_options(copy: Path, capsys: Capsys) -> None:
     """--law, --position and --max-findings narrow; --fail-on decides what counts."""
     (copy / f"{FIRST}.index").unlink()  # a warning
     assert 1 == cli.run(["verify", str(copy)])
@@ -87,7 +86,7 @@ def test_verify_options(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert both[0] == both[1]
 
 
-def test_verify_leaves_notes_out(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_leaves_notes_out(copy: Path, capsys: Capsys) -> None:
     """With --no-notes they are only counted, in either format, and end no run."""
     (copy / f"{FIRST}.index").unlink()
     found = findings(capsys, str(copy), code=1)
@@ -111,7 +110,7 @@ def test_nearly_every_law_of_files_has_an_example() -> None:
 
 
 def test_verify_against_the_model(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """The model agrees on sound and on damaged files, and a verifier that overlooks is caught."""
     monkeypatch.chdir(copy.parent)
@@ -144,7 +143,7 @@ def test_an_example_is_seen(law: str) -> None:
 # --- dump
 
 
-def test_dump_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_fields(capsys: Capsys) -> None:
     """Each kind of file has the fields of the contract, in their order."""
     entry = jsonl(capsys, "dump", str(PLAIN / f"{FIRST}.index"))[0]
     assert ["offset", "position"] == list(entry)
@@ -159,7 +158,7 @@ def test_dump_fields(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("profile", ["segproof", "kafka-4.3.1"])
-def test_dump_records(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_records(profile: str, capsys: Capsys) -> None:
     """With --records every batch is followed by its records, bytes as base64."""
     path = str(BY_NAME["txn-a"] / f"{FIRST}.log")
     shown = jsonl(capsys, "dump", path, "--records", "--profile", profile)
@@ -170,7 +169,7 @@ def test_dump_records(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(base64.b64decode(row["value"]) for row in records if row["value"])
 
 
-def test_dump_of_a_directory_names_the_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_of_a_directory_names_the_files(capsys: Capsys) -> None:
     """A directory's dump holds every file, each row with its path first."""
     shown = jsonl(capsys, "dump", str(PLAIN))
     assert {"path"} == {next(iter(row)) for row in shown}
@@ -179,7 +178,7 @@ def test_dump_of_a_directory_names_the_files(capsys: pytest.CaptureFixture[str])
     assert expected <= names
 
 
-def test_dump_says_what_it_does_not_show(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_says_what_it_does_not_show(copy: Path, capsys: Capsys) -> None:
     """Zeros after the last entry are told on stderr; damage, as a batch that is cut, is exit 1."""
     assert 0 == cli.run(["dump", str(copy / f"{LAST}.index")])
     assert "8128 bytes of zeros" in capsys.readouterr().err
@@ -196,7 +195,7 @@ def test_dump_says_what_it_does_not_show(copy: Path, capsys: pytest.CaptureFixtu
     assert "Traceback" not in shown.err
 
 
-def test_dump_keeps_zeros_between_entries(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_keeps_zeros_between_entries(copy: Path, capsys: Capsys) -> None:
     """Only the zeros at the end are no entries; those before a genuine one are shown."""
     index = copy / f"{FIRST}.index"
     before = jsonl(capsys, "dump", str(index))
@@ -210,7 +209,7 @@ def test_dump_keeps_zeros_between_entries(copy: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("name", ["plain", "v1-gzip"])
 def test_dump_of_large_batches_takes_no_memory(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """A batch above the limit is summed in pieces; what needs all of it is null or refused."""
     log = str(next(BY_NAME[name].glob("*.log")))
@@ -231,7 +230,7 @@ def test_dump_of_large_batches_takes_no_memory(
 
 
 @pytest.mark.parametrize("profile", ["segproof", "kafka-4.3.1"])
-def test_lookup_fields(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lookup_fields(profile: str, capsys: Capsys) -> None:
     """One object for each target, in the order asked; no answer is nulls and a reason."""
     asked = ["--offset", "740", "--offset", "5000", "--offset", "-1", "--timestamp", "1"]
     shown = jsonl(capsys, "lookup", str(PLAIN), *asked, "--profile", profile)
@@ -252,9 +251,7 @@ def test_lookup_fields(profile: str, capsys: pytest.CaptureFixture[str]) -> None
     assert ["target", "timestamp", "offset"] == list(time)
 
 
-def test_lookup_reads_standard_input(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lookup_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """`-` is standard input, one number a line."""
     monkeypatch.setattr("sys.stdin", io.StringIO("0\n\n745\n"))
     shown = jsonl(capsys, "lookup", str(PLAIN), "--offsets", "-")
@@ -262,9 +259,7 @@ def test_lookup_reads_standard_input(
 
 
 @pytest.mark.parametrize("option", ["--offsets", "--timestamps"])
-def test_lookup_refuses_a_line_without_end(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lookup_refuses_a_line_without_end(option: str, tmp_path: Path, capsys: Capsys) -> None:
     """A device that never ends a line is refused at once; a long line of a number is read."""
     assert 2 == cli.run(["lookup", str(PLAIN), option, "/dev/zero"])
     assert "/dev/zero: line 1: more than 1000 characters" in capsys.readouterr().err
@@ -278,7 +273,7 @@ def test_lookup_refuses_a_line_without_end(
     assert "line 2: more than" in capsys.readouterr().err
 
 
-def test_lookup_explains(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lookup_explains(capsys: Capsys) -> None:
     """--explain tells the segment, the index slot, the position, and the batches scanned."""
     assert 0 == cli.run(["lookup", str(PLAIN), "--offset", "740", "--explain"])
     lines = capsys.readouterr().out.splitlines()
@@ -289,7 +284,7 @@ def test_lookup_explains(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["segment", "offset-index", "scan"] == [step["action"] for step in row["steps"]]
 
 
-def test_lookup_goes_on_in_the_next_segment(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lookup_goes_on_in_the_next_segment(copy: Path, capsys: Capsys) -> None:
     """Where the floor's last batch ends before the target, the next segment's first batch is it."""
     log = copy / f"{FIRST}.log"
     batches = jsonl(capsys, "dump", str(log))
@@ -303,14 +298,10 @@ def test_lookup_goes_on_in_the_next_segment(copy: Path, capsys: pytest.CaptureFi
     )  # fmt: skip
 
 
-def test_lookup_refuses_an_index_that_points_astray(
-    copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lookup_refuses_an_index_that_points_astray(copy: Path, capsys: Capsys) -> None:
     """A wrong index never gives a wrong answer in silence where the log shows it: exit 1."""
     index = copy / f"{FIRST}.index"
-    data = bytearray(index.read_bytes())
-    data[4:8] = (2**30).to_bytes(4, "big")
-    index.write_bytes(data)
+    put_bytes(index, 4, (2**30).to_bytes(4, "big"))
     entry = jsonl(capsys, "dump", str(index))[0]
     row = jsonl(capsys, "lookup", str(copy), "--offset", str(entry["offset"]), code=1)[0]
     assert row["batch_position"] is None
@@ -318,7 +309,7 @@ def test_lookup_refuses_an_index_that_points_astray(
 
 
 def test_lookup_refuses_an_index_beyond_memory(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """An index file of any length takes no more memory than a limit: exit 1 and the reason."""
     monkeypatch.setattr("segproof.reading.segment_reader.INDEX_BYTES_MAX", 16)
@@ -375,11 +366,9 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         count, {"names": names, "formats": formats, "offsets": offsets, "itemsize": 26}
     )
     inner["offset"], inner["size"], inner["magic"] = np.arange(count), 14, 1
-    value = gzip.compress(inner.tobytes(), 1)
-    body = struct.pack(">BBqii", 1, 1, 1000, -1, len(value)) + value
-    message = struct.pack(">qiI", count - 1, len(body) + 4, zlib.crc32(body)) + body
+    outer = message(count - 1, gzip.compress(inner.tobytes(), 1), attributes=1)
     path = tmp_path_factory.mktemp("crowded")
-    (path / f"{FIRST}.log").write_bytes(message)
+    (path / f"{FIRST}.log").write_bytes(outer)
     return path
 
 
@@ -406,7 +395,7 @@ def test_a_message_of_millions_takes_little_memory(
     assert int(done.stderr.split()[-1]) < 200
 
 
-def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lookup_wants_a_partition(tmp_path: Path, capsys: Capsys) -> None:
     """A directory without logs is refused in one line."""
     assert 2 == cli.run(["lookup", str(tmp_path), "--offset", "1"])
     assert "no log" in capsys.readouterr().err
@@ -415,7 +404,7 @@ def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[
 # --- replay, doctor
 
 
-def test_replay_is_clean(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_is_clean(capsys: Capsys) -> None:
     """Model and implementation agree; the summary says how much was compared."""
     assert 0 == cli.run(["replay", "--structure", "offset-index", "--count", "5"])
     shown = capsys.readouterr()
@@ -424,9 +413,7 @@ def test_replay_is_clean(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no divergence" in shown.err
 
 
-def test_replay_saves_a_trace_that_reproduces(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replay_saves_a_trace_that_reproduces(tmp_path: Path, capsys: Capsys) -> None:
     """A subject of another profile diverges; the finding's command replays the short trace."""
     shown = jsonl(
         capsys, "replay", "--structure", "offset-index", "--count", "20", "--traces",
@@ -445,9 +432,7 @@ def test_replay_saves_a_trace_that_reproduces(
 @pytest.mark.parametrize(
     "text", ["", "no json\n", '{"trace": 1}\n', '{"trace": 99}\n', "[]\n", "\0\n"]
 )
-def test_replay_refuses_what_is_no_trace(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replay_refuses_what_is_no_trace(text: str, tmp_path: Path, capsys: Capsys) -> None:
     """A file that is no trace is usage: one line that names the file and what is wrong."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(text, encoding="utf-8")
@@ -455,7 +440,7 @@ def test_replay_refuses_what_is_no_trace(
     assert str(trace) in capsys.readouterr().err
 
 
-def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor(capsys: Capsys) -> None:
     """Every check says works or not run, and what is not run has a remedy."""
     checks = {row["name"]: row for row in jsonl(capsys, "doctor")}
     assert {"python", "numba", "java", "spark", "jars", "kernels", "machine"} <= set(checks)
@@ -464,9 +449,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
         assert (row["state"] == "works") == (row["remedy"] is None)
 
 
-def test_doctor_without_java(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_without_java(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """A missing Java is said, with the remedy, and Spark with it."""
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -476,7 +459,7 @@ def test_doctor_without_java(
 
 
 def test_bench_outside_a_checkout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Without the source there are no benchmarks, which is said."""
     monkeypatch.chdir(tmp_path)
@@ -489,9 +472,7 @@ def test_bench_outside_a_checkout(
 
 
 @pytest.mark.parametrize("law", [law for law in EXAMPLES if law not in STORE_EXAMPLES])
-def test_bad_data_never_gives_a_traceback(
-    law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_data_never_gives_a_traceback(law: str, tmp_path: Path, capsys: Capsys) -> None:
     """Whatever is damaged, each verb ends with 0, 1 or 2, and says why in clear lines."""
     folder = damaged_copy(EXAMPLES[law], tmp_path)
     for verb, *asked in (["dump"], ["lookup", "--offset", "30", "--timestamp", "1795222321500"]):
@@ -520,7 +501,7 @@ def test_a_named_pipe_is_usage(verb: str, name: str, options: list[str], tmp_pat
     assert 1 == len(done.stderr.splitlines())
 
 
-def test_a_path_keeps_its_letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_keeps_its_letters(tmp_path: Path, capsys: Capsys) -> None:
     """What is said of a file that cannot be read names it as it is called."""
     folder = tmp_path / "Topic-0"
     folder.mkdir()
@@ -544,7 +525,7 @@ def test_a_path_keeps_its_letters(tmp_path: Path, capsys: pytest.CaptureFixture[
 )  # fmt: skip
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
 def test_a_named_pipe_in_a_directory_is_told(
-    suffix: str, verb: str, options: list[str], copy: Path, capsys: pytest.CaptureFixture[str]
+    suffix: str, verb: str, options: list[str], copy: Path, capsys: Capsys
 ) -> None:
     """A pipe among the files of a segment is a finding or a reason, and never waited for."""
     pipe = copy / f"{FIRST}{suffix}"
@@ -564,7 +545,7 @@ def test_a_named_pipe_in_a_directory_is_told(
     "data", [b"", b"\0", b"\xff" * 5000, bytes(5000)], ids=["0", "1", "ff", "00"]
 )
 def test_garbage_never_gives_a_traceback(
-    data: bytes, suffix: str, profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: bytes, suffix: str, profile: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Empty, short and senseless files are dumped or refused, never a defect of ours."""
     path = tmp_path / f"{FIRST}{suffix}"

@@ -23,7 +23,7 @@ from segproof_harness.reports.json_lines import schema
 from segproof_harness.reports.jsonl import FIELDS
 from segproof_harness.reports.terminal import STYLES
 from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.printed_rows import jsonl, shown
+from segproof_tests.printed_rows import Capsys, jsonl, shown
 
 FIRST, SECOND = name_of(0, ""), name_of(60, "")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -42,12 +42,12 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(folder.name)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+def run(capsys: Capsys, *arguments: str, code: int = 1) -> str:
     """Run `verify` and return what it printed on standard output."""
     return shown(capsys, "verify", *arguments, code=code)
 
 
-def objects(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> list[Any]:
+def objects(capsys: Capsys, *arguments: str, code: int = 1) -> list[Any]:
     """Return the objects of `--format jsonl`."""
     return jsonl(capsys, "verify", *arguments, code=code)
 
@@ -55,9 +55,7 @@ def objects(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) 
 # --- text
 
 
-def test_one_cause_is_one_block_behind_the_verdict(
-    foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_cause_is_one_block_behind_the_verdict(foreign: Path, capsys: Capsys) -> None:
     """An index of another segment once gave 180 findings in 910 lines."""
     listed = run(capsys, str(foreign), "--all").count("\n  reproduce: ")
     shown = run(capsys, str(foreign), "--no-notes")
@@ -73,7 +71,7 @@ def test_one_cause_is_one_block_behind_the_verdict(
     assert "  consumers: a fetch that a wrong entry answers" in shown
 
 
-def test_a_lost_log_is_one_cause(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_log_is_one_cause(foreign: Path, capsys: Capsys) -> None:
     """Each of its three index files breaks the law that the log is there."""
     (foreign / f"{FIRST}.log").unlink()
     shown = run(capsys, str(foreign), "--no-notes")
@@ -85,7 +83,7 @@ def test_a_lost_log_is_one_cause(foreign: Path, capsys: pytest.CaptureFixture[st
     assert 3 == run(capsys, *shlex.split(command)[2:]).count("error DISK-4 ")
 
 
-def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_can_be_pasted(foreign: Path, capsys: Capsys) -> None:
     """Each stands on a line of its own, with the real path, and does what the block says."""
     shown = run(capsys, str(foreign), "--no-notes")
     rebuild, verify = (line[4:] for line in shown.splitlines() if line.startswith("    segproof "))
@@ -97,16 +95,14 @@ def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture
     assert "DIR" not in shown
 
 
-def test_a_path_with_a_space_is_quoted_in_commands(
-    foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_with_a_space_is_quoted_in_commands(foreign: Path, capsys: Capsys) -> None:
     """A command with a bare space would name two paths."""
     odd = foreign.rename("a topic-0")
     shown = run(capsys, str(odd), "--no-notes")
     assert "    segproof rebuild 'a topic-0' --out '../rebuilt/a topic-0'\n" in shown
 
 
-def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verdicts_alone(foreign: Path, capsys: Capsys) -> None:
     """--summary prints a line for each partition; the closing lines count them."""
     sound = str(KAFKA / "txn-a" / "txn-a-0")
     assert 1 == cli.run(["verify", str(foreign), sound, "--summary"])
@@ -121,9 +117,7 @@ def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> No
         assert 2 == cli.run(["verify", sound, "--summary", *other])
 
 
-def test_what_is_not_sound_among_many_is_named_at_the_end(
-    foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_sound_among_many_is_named_at_the_end(foreign: Path, capsys: Capsys) -> None:
     """Three thousand sound partitions once hid the damaged one."""
     sound = str(KAFKA / "txn-a" / "txn-a-0" / f"{FIRST}.index")
     assert 1 == cli.run(["verify", str(foreign), *[sound] * 10, "--summary"])
@@ -134,7 +128,7 @@ def test_what_is_not_sound_among_many_is_named_at_the_end(
     assert "  index damage only: 1 more\n" in capsys.readouterr().err
 
 
-def test_an_ended_run_tells_its_causes(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ended_run_tells_its_causes(foreign: Path, capsys: Capsys) -> None:
     """--max-findings ends a run inside of a partition, which then has no verdict."""
     shown = run(capsys, str(foreign), "--max-findings", "4", "--no-notes")
     assert shown.startswith("error ")
@@ -169,7 +163,7 @@ def on_terminal(
 
 @pytest.mark.parametrize("columns", [20, 80, 120])
 def test_a_terminal_gets_whole_words_and_whole_commands(
-    columns: int, foreign: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    columns: int, foreign: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines are wrapped between words at any width; a command, or a long path, stays whole."""
     path = str(foreign.absolute())
@@ -187,7 +181,7 @@ def test_a_terminal_gets_whole_words_and_whole_commands(
 def test_a_terminal_gets_each_finding_with_whole_words_and_commands(
     verb: tuple[str, ...],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also the command inside a hint: it stays on one line, and can be copied."""
@@ -212,7 +206,7 @@ def test_a_terminal_gets_each_name_beside_its_value(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_terminal_gets_the_steps_of_a_lookup_with_whole_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row of names and values is wrapped as a sentence is."""
     words = ("lookup", str(copied_partition("plain", tmp_path)), "--offset", "5", "--explain")
@@ -223,7 +217,7 @@ def test_a_terminal_gets_the_steps_of_a_lookup_with_whole_words(
     assert max(map(len, shown.splitlines())) <= 60 < max(map(len, plain.splitlines()))
 
 
-def test_a_misspelt_name_gets_the_nearest_known_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_name_gets_the_nearest_known_one(capsys: Capsys) -> None:
     """The list of all known names follows."""
     assert 2 == cli.run(["replay", "--structure", "offset-inde"])
     words = "no structure 'offset-inde'; did you mean offset-index? Known: offset-index, "
@@ -254,9 +248,7 @@ def test_colour_on_a_terminal(
     assert "index damage only" in shown
 
 
-def test_piped_output_has_no_control_characters(
-    foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_piped_output_has_no_control_characters(foreign: Path, capsys: Capsys) -> None:
     """Only --color always puts them in, and a pipe is never wrapped."""
     plain = run(capsys, str(foreign))
     colored = run(capsys, str(foreign), "--color", "always")
@@ -272,7 +264,7 @@ def test_consumers_are_told_of_laws_that_are_verified() -> None:
 
 
 def test_a_long_complaint_is_wrapped_between_words(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal; a pipe gets it on one line."""
     assert 2 == cli.run(["verify", "/no/such/path", "--law", "BATHC-3"])
@@ -304,7 +296,7 @@ def test_each_severity_and_verdict_has_a_colour() -> None:
     ],
 )
 def test_a_slip_of_the_pen_is_answered_by_what_was_meant(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], words: str, capsys: Capsys
 ) -> None:
     """`--law SEG7` listed 110 ids."""
     assert 2 == cli.run(arguments)
@@ -318,9 +310,7 @@ def test_a_slip_of_the_pen_is_answered_by_what_was_meant(
 
 @pytest.mark.needs("jsonschema")
 @pytest.mark.parametrize("law", LAWS)
-def test_each_line_of_json_keeps_the_schema(
-    law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_line_of_json_keeps_the_schema(law: str, tmp_path: Path, capsys: Capsys) -> None:
     """Findings have exactly their fields, and no field `type`; causes and summaries follow them."""
     from jsonschema import Draft202012Validator
 
@@ -358,9 +348,7 @@ def test_the_schema_refuses_what_is_wrong() -> None:
     assert not validator.is_valid({**finding, "severity": "fatal"})
 
 
-def test_places_that_were_only_counted_count_in_a_cause(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_places_that_were_only_counted_count_in_a_cause(tmp_path: Path, capsys: Capsys) -> None:
     """Of a law in a file a hundred findings are made; the cause knows of all places."""
     folder = copied_partition("plain", tmp_path)
     (folder / f"{FIRST}.index").write_bytes(b"\1" * 8 * 500)
@@ -494,7 +482,7 @@ SARIF = {
 
 @pytest.mark.needs("jsonschema")
 @pytest.mark.parametrize("law", ["OFFIDX-2", "RMQDISK-11"])
-def test_sarif(law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif(law: str, tmp_path: Path, capsys: Capsys) -> None:
     """One run, a rule for each law, a result for each finding, and the summaries beside them."""
     from jsonschema import validate
 
@@ -525,7 +513,7 @@ def test_junit(
     fail_on: str,
     failures: int,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """A suite for each partition, a failed case for each cause that the exit code counts."""
     folder = damaged_copy(EXAMPLES["OFFIDX-2"], tmp_path)
@@ -550,7 +538,7 @@ def test_junit(
 
 @pytest.mark.parametrize("output_format", ["sarif", "junit", "jsonl"])
 def test_a_hostile_name_breaks_no_document(
-    output_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    output_format: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Colours, lines, markup and bytes that are no UTF-8 in the name of a folder."""
     folder = tmp_path / '[red]\x1b[31mt\n<a>&"\udcff\x00'[:-1]
@@ -566,9 +554,7 @@ def test_a_hostile_name_breaks_no_document(
         assert str(folder) == json.loads(text.splitlines()[-1])["path"]
 
 
-def test_a_file_of_another_program_is_not_called_empty(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_another_program_is_not_called_empty(tmp_path: Path, capsys: Capsys) -> None:
     """Its name says that it is no file of Kafka or RocketMQ; nothing of it was read."""
     (tmp_path / "passwd").write_text("root:x:0:0\n")
     told = run(capsys, str(tmp_path / "passwd"))
@@ -579,7 +565,7 @@ def test_a_file_of_another_program_is_not_called_empty(
 @pytest.mark.parametrize("name", ["", "passwd"])
 @pytest.mark.parametrize("options", ["--fail-on error", "--law BATCH-3", "--position 3"])
 def test_nothing_to_check_never_looks_like_success(
-    name: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, options: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Whatever is asked for: a wrong path in CI once passed as sound."""
     (tmp_path / "passwd").write_text("root:x:0:0\n")

@@ -16,6 +16,7 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.cli.verify import tell_counts
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.printed_rows import Capsys
 
 COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
 OLD_S = 1_700_000_000
@@ -31,7 +32,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 def rounds(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
     disk: Path,
     *steps: Step,
@@ -55,9 +56,7 @@ def rounds(
 
 
 @pytest.mark.slow
-def test_only_news_is_printed(
-    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_news_is_printed(disk: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new defect, a repair, a partition that is gone; not a file that was only touched."""
     index = disk / "plain-0" / name_of(60, ".index")
     sound = index.read_bytes()
@@ -94,7 +93,7 @@ def test_only_news_is_printed(
 
 
 def test_ctrl_c_ends_with_the_exit_code_of_the_last_round(
-    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    disk: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an entry ignores is no news, in JSON either."""
     index = disk / "plain-0" / name_of(60, ".index")
@@ -109,7 +108,7 @@ def test_ctrl_c_ends_with_the_exit_code_of_the_last_round(
 
 
 def test_ctrl_c_right_behind_the_closing_line_ends_with_its_exit_code(
-    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    disk: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line was written, and the exit code of its round not kept yet."""
     (disk / "plain-0" / name_of(60, ".index")).unlink()
@@ -124,7 +123,7 @@ def test_ctrl_c_right_behind_the_closing_line_ends_with_its_exit_code(
 
 
 def test_files_behind_a_link_are_watched(
-    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    disk: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A partition may lie on another disk. A link that leads back is no endless way."""
     linked = disk / "linked"
@@ -137,7 +136,7 @@ def test_files_behind_a_link_are_watched(
 
 
 def test_a_path_that_is_gone_is_told_and_checked_when_it_is_back(
-    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    disk: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A partition that a broker moved ended the watch over all others with exit code 2."""
     shutil.rmtree(disk / "txn-a-0")
@@ -195,7 +194,7 @@ def test_a_process_is_ended_by_a_signal_without_a_traceback(disk: Path) -> None:
     ids=" ".join,
 )
 def test_what_does_not_go_with_watching_is_usage(
-    options: tuple[str, ...], disk: Path, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], disk: Path, capsys: Capsys
 ) -> None:
     """It is said before anything is checked."""
     assert 2 == cli.run(["verify", str(disk), "--watch", *options])

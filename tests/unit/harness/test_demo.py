@@ -14,6 +14,7 @@ from segproof_harness.conformance import demo
 from segproof_harness.files import shipped_directories
 from segproof_harness.files.shipped_directories import scenarios, stores
 from segproof_harness.laws.broken_files import EXAMPLES, finding_of
+from segproof_tests.printed_rows import Capsys
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +30,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-def rows(capsys: pytest.CaptureFixture[str], code: int) -> list[dict[str, Any]]:
+def rows(capsys: Capsys, code: int) -> list[dict[str, Any]]:
     """Run the demo and return its closing table."""
     assert code == cli.run(["demo", "--format", "jsonl"])
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_what_needs_java_reads_not_run_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_needs_java_reads_not_run_without_it(capsys: Capsys) -> None:
     """What is missing is said with the remedy, and is no pass; all the rest passes."""
     assert 0 == cli.run(["demo", "--format", "jsonl"])
     shown = capsys.readouterr()
@@ -49,18 +50,14 @@ def test_what_needs_java_reads_not_run_without_it(capsys: pytest.CaptureFixture[
     assert len(table) >= 8
 
 
-def test_without_a_package_for_spark(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_package_for_spark(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """Where nothing stands on top of the harness, what is left out is said too."""
     monkeypatch.setattr(demo, "ENTRY_POINTS", "segproof.no-such-group")
     *_, last = rows(capsys, 0)
     assert ("verify and replay on Spark", "not run") == (last["what"], last["verdict"])
 
 
-def test_a_finding_fails_the_demo(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finding_fails_the_demo(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """Damaged files make the row FAILED, the exit code 1, and the finding is shown."""
     found = finding_of("BATCH-2", EXAMPLES["BATCH-2"])
     assert found is not None
@@ -77,7 +74,7 @@ def test_a_finding_fails_the_demo(
 
 
 def test_an_answer_that_differs_fails_the_demo(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """One answer of a store that is not the recorded one makes its row FAILED, and is shown."""
     monkeypatch.setattr(
@@ -89,7 +86,7 @@ def test_an_answer_that_differs_fails_the_demo(
     assert "small-5.5.1: checkpoint minTimestamp: expected" in shown.err
 
 
-def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copy_to(tmp_path: Path, capsys: Capsys) -> None:
     """The files are copied into a new directory only."""
     target = tmp_path / "dumps"
     assert 0 == cli.run(["demo", "--copy-to", str(target)])
@@ -99,7 +96,7 @@ def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "already exists" in capsys.readouterr().err
 
 
-def test_copy_to_where_nothing_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+def test_copy_to_where_nothing_can_be(capsys: Capsys) -> None:
     """A path that the system refuses to look at is usage; it was called an internal error."""
     assert 2 == cli.run(["demo", "--copy-to", "d" * 300])
     assert "name too long" in capsys.readouterr().err

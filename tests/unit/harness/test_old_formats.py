@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from segproof.kafka import Record, write_batch
 from segproof_harness.histories.workloads import choose_for, make_history
 from segproof_harness.structures.kafka.codec_differences import bytes_in, has_messages_only
 from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, draw_damage
 from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
+from segproof_tests.small_logs import batch
 
 RELEASE = "kafka-0.10.2.2"
 STRUCTURES = ("record-batch", "record-file", "log-segment")
@@ -55,8 +55,8 @@ def test_no_transaction_index_before_magic_2() -> None:
 
 def test_formats_are_looked_for_wherever_a_scan_may_begin() -> None:
     """Behind the first batch, inside of it, and in a wrapper."""
-    old = write_batch([Record(0, 1, None, b"v")], magic=1, base_offset=0)
-    new = write_batch([Record(1, 1, None, b"v")], base_offset=1)
+    old = batch(0, magic=1)
+    new = batch(1)
     assert has_messages_only(old + old)
     assert not has_messages_only(old + new)
     assert has_messages_only(new + old, len(new))

@@ -9,6 +9,7 @@ import pytest
 from segproof.findings import Finding, Severity
 from segproof_harness import cli
 from segproof_harness.reports.own_outputs import OwnOutputs
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import copied_partition
 from segproof_tests.store_files import LOG, copied_store
 
@@ -83,9 +84,7 @@ def test_a_store_and_partitions_are_saved_in_both_orders(
     folders = [copied_partition(one, tmp_path / "data") for one in ("plain", "compacted")]
     logs = [folder / f"{0:020d}.log" for folder in folders]
     for log in (*logs, copied_store(tmp_path / "data") / LOG):
-        data = bytearray(log.read_bytes())
-        data[1000:1020] = bytes(20)
-        log.write_bytes(data)
+        put_bytes(log, 1000, bytes(20))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert 1 == cli.run(["verify", "../data", "--no-notes"])
@@ -104,9 +103,7 @@ def test_the_printed_commands_can_be_run_one_after_the_other(
     for name, at in (("d1", 30_000), ("d2", 90_000)):
         folder = copied_partition("plain", tmp_path / name)
         log = folder / f"{0:020d}.log"
-        data = bytearray(log.read_bytes())
-        data[at : at + 20] = bytes(20)
-        log.write_bytes(data)
+        put_bytes(log, at, bytes(20))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert 1 == cli.run(["verify", "../d1", "../d2", "--no-notes"])

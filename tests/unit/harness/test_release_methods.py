@@ -13,6 +13,7 @@ from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.kafka.format.transaction_index import TransactionIndex
 from segproof_model.releases import NEWEST_KAFKA, RELEASES, SEGPROOF
+from segproof_tests.printed_rows import jsonl
 
 
 def said_by(words: list[Words]) -> list[str | None]:
@@ -54,8 +55,7 @@ def test_only_what_is_otherwise_is_shown() -> None:
 
 def test_explain_a_release(capsys: pytest.CaptureFixture[str]) -> None:
     """Its behaviours, the latest first; the newest has none."""
-    assert 0 == cli.run(["explain", "kafka-4.3.1", "--format", "jsonl"])
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = jsonl(capsys, "explain", "kafka-4.3.1")
     assert len(RELEASES["kafka-4.3.1"].behaviours) == len(rows)
     assert ["behaviour", "sentence", "laws", "releases"] == list(rows[0])
     assert 0 == cli.run(["explain", "kafka-4.4.0"])
@@ -69,8 +69,7 @@ def test_explain_methods(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith("--- LogSegment.close\n# `ClosingWritesLastEntry`: Closing a segment")
     assert "\n# The newest release:\ndef close(self) -> None:\n" in shown
-    assert 0 == cli.run(["explain", "kafka-4.3.1", "TimeIndex", "--format", "jsonl"])
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = jsonl(capsys, "explain", "kafka-4.3.1", "TimeIndex")
     names = [(row["method"], row["behaviour"]) for row in rows]
     assert [("flush", "UnmappedIndexIsNotFlushed"), ("close", "ClosingTrimsIndexes")] == names[:2]
     assert 2 == cli.run(["explain", "kafka-4.3.1", "LogSegmen"])

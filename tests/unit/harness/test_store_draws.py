@@ -17,6 +17,7 @@ from segproof_harness.salvage_draws.rocketmq_damages import (
 from segproof_harness.salvage_draws.rocketmq_reader import logged, parsed
 from segproof_harness.salvage_draws.rocketmq_stores import drawn_store
 from segproof_harness.salvage_draws.verdict import Told
+from segproof_tests.changed_bytes import flip_bits
 
 FAULTS_OF_TODAY: dict[int, dict[str, int]] = {1032: {"made up": 4}}
 """What `segproof salvage` does wrong in some draws. A mend takes out what it mends. In 1032 nothing
@@ -86,9 +87,7 @@ def _zero_last(out: Path) -> None:
 
 def _other_offset(out: Path) -> None:
     """Let the first message say another offset."""
-    data = bytearray(_log(out).read_bytes())
-    data[35] ^= 1
-    _log(out).write_bytes(data)
+    flip_bits(_log(out), 35)
 
 
 def _twice(out: Path) -> None:
@@ -104,9 +103,7 @@ def _twice(out: Path) -> None:
 def _other_unit(out: Path) -> None:
     """Let a unit lead elsewhere."""
     path = min(one for one in (out / "consumequeue").rglob("*") if one.is_file())
-    data = bytearray(path.read_bytes())
-    data[4] ^= 1
-    path.write_bytes(data)
+    flip_bits(path, 4)
 
 
 def _no_index(out: Path) -> None:

@@ -20,6 +20,7 @@ from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_ba
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof_harness.cli.common import release
+from segproof_harness.laws.borders.log_files import batch_of
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.language.files import Files
 from segproof_model.releases import SEGPROOF
@@ -107,8 +108,7 @@ def test_overlong_length_inside_compressed_records() -> None:
         (0, records, InvalidArgumentError),
         (1, gzip.compress(records, mtime=0), InvalidRecordError),
     ):
-        fields = struct.pack(">hiqqqhii", codec, 0, 0, 0, -1, -1, -1, 1)
-        batch = read_batch(struct.pack(">qiibi", 0, 49 + len(stored), 0, 2, 0) + fields + stored)
+        batch = read_batch(batch_of(0, stored, attributes=codec))
         with pytest.raises(error):
             list(batch.records())
         with pytest.raises(error):

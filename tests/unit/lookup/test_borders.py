@@ -6,7 +6,6 @@ compaction leaves at the end of a segment, where the batch lies in the next one 
 this one.
 """
 
-import struct
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-from segproof.kafka import Record, RecordFile, write_batch
+from segproof.kafka import RecordFile
 from segproof.reading.partition_reader import PartitionReader
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_harness.laws.borders.log_files import batch, offset_entries, time_entries
 from segproof_tests.partition_files import name_of
 
 COMPACTED = next(partition_of(each) for each in scenarios() if each.name == "compacted")
@@ -59,13 +59,9 @@ def gaps(tmp_path: Path) -> Path:
         log, index, times = b"", b"", b""
         for offset in offsets:
             time_ms = 1000 + 10 * offset
-            records = [
-                Record(offset, time_ms, None, b"v"),
-                Record(offset + 1, time_ms + 5, None, b"v"),
-            ]
-            index += struct.pack(">ii", offset + 1 - base, len(log))
-            times += struct.pack(">qi", time_ms + 5, offset + 1 - base)
-            log += write_batch(records, base_offset=offset)
+            index += offset_entries((offset + 1 - base, len(log)))
+            times += time_entries((time_ms + 5, offset + 1 - base))
+            log += batch(offset, time_ms, time_ms + 5)
         (tmp_path / name_of(base, ".log")).write_bytes(log)
         (tmp_path / name_of(base, ".index")).write_bytes(index)
         (tmp_path / name_of(base, ".timeindex")).write_bytes(times)

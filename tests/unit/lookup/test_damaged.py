@@ -13,7 +13,9 @@ from segproof.lookup import PartitionReader
 from segproof.rocketmq.message import dispatch_request_of
 from segproof.store_lookup import StoreReader
 from segproof_harness.cli import run
+from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import LOG, copied_store, long_store
 
 KEY = "TopicTest#order-1"
@@ -21,27 +23,20 @@ SECOND_BATCH = 11394
 """Where the second batch of the partition begins; it has the offsets from 3 on."""
 
 
-def flip(path: Path, position: int) -> None:
-    """Flip one bit of a file."""
-    data = bytearray(path.read_bytes())
-    data[position] ^= 1
-    path.write_bytes(data)
-
-
-def answered(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> list[dict[str, Any]]:
+def answered(capsys: Capsys, code: int, *words: str) -> list[dict[str, Any]]:
     """Return the rows of a lookup that ends with `code`."""
     assert code == run(["lookup", *words, "--format", "jsonl"])
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.checks("BATCH-14")
-def test_a_batch_with_a_wrong_checksum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_with_a_wrong_checksum(tmp_path: Path, capsys: Capsys) -> None:
     """`lookup` of an offset and of a time named a damaged batch without a word, and ended with 0.
     The batches beside it are answered as before."""
     folder = copied_partition("plain", tmp_path)
     (whole,) = answered(capsys, 0, str(folder), "--timestamp", "0")
     assert "reason" not in whole
-    flip(folder / f"{0:020d}.log", 90)
+    flip_bits(folder / f"{0:020d}.log", 90)
     first, second = answered(capsys, 1, str(folder), "--offset", "2", "--offset", "3")
     assert (0, True) == (first["batch_position"], first["is_damaged"])
     assert "checksum of the batch at byte 0" in first["reason"]
@@ -60,7 +55,7 @@ def test_a_batch_with_a_wrong_checksum(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize("magic", [1, 2])
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy"])
 def test_a_block_that_a_disk_broke_has_a_wrong_checksum(
-    codec: str, magic: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    codec: str, magic: int, tmp_path: Path, capsys: Capsys
 ) -> None:
     """`lookup --timestamp` said that it was damaged before its checksum was made: a producer's
     fault. That stays the reason if the checksum is right.
@@ -83,15 +78,13 @@ def test_a_block_that_a_disk_broke_has_a_wrong_checksum(
 
 
 @pytest.mark.checks("RMQLOG-2")
-def test_a_message_with_a_wrong_checksum(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_with_a_wrong_checksum(tmp_path: Path, capsys: Capsys) -> None:
     """`lookup --key` and `--phy-offset` named a damaged message and ended with 0; the other
     messages of the key are sound. Beyond three, offsets are counted."""
     store = copied_store(tmp_path)
     (whole,) = answered(capsys, 0, str(store), "--key", KEY)
     assert 0 in whole["phy_offsets"]
-    flip(store / LOG, 88)
+    flip_bits(store / LOG, 88)
     (row,) = answered(capsys, 1, str(store), "--key", KEY)
     assert (whole["phy_offsets"], [0]) == (row["phy_offsets"], row["damaged"])
     assert "the checksum of the body is wrong at 0" in row["reason"]
@@ -111,7 +104,7 @@ def test_a_raw_answer_with_a_damaged_message(
     place: int,
     output_format: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """A broker's answer names a damaged message like any other, with exit code 0 and no word. The
     answer stays that of a broker; what is wrong with the body or the head is told on stderr.
@@ -121,7 +114,7 @@ def test_a_raw_answer_with_a_damaged_message(
     assert 0 == run(asked)
     whole = capsys.readouterr()
     assert "" == whole.err
-    flip(store / LOG, place)
+    flip_bits(store / LOG, place)
     assert 1 == run(asked)
     shown = capsys.readouterr()
     assert whole.out == shown.out
@@ -136,7 +129,7 @@ def test_a_raw_answer_with_a_damaged_message(
 @pytest.mark.checks("RMQIDX-34")
 @pytest.mark.parametrize("change", ["swapped", "copied", "an index of another log"])
 def test_an_index_that_does_not_fit_its_log_is_no_answer(
-    change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """ "No message has this key", with exit code 0: the entry led to a message with other keys."""
     store = long_store(tmp_path / "store")

@@ -19,6 +19,7 @@ from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.altered_files import altered
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import long_store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,9 +48,7 @@ def in_dledger(top: Path) -> Path:
 
 @pytest.mark.checks("RMQDISK-42")
 @pytest.mark.parametrize("of_dledger", [False, True])
-def test_no_reader_answers_by_a_part(
-    of_dledger: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_reader_answers_by_a_part(of_dledger: bool, tmp_path: Path, capsys: Capsys) -> None:
     """A sound message in another folder was "no message has this key", with exit code 0; `dump`
     wrote a quarter of the messages, and `ls` showed them, without a word.
     """
@@ -88,7 +87,7 @@ def test_the_layout_of_a_usual_store_costs_no_read(tmp_path: Path) -> None:
 
 @pytest.mark.checks("RMQDISK-42")
 def test_a_refusal_has_its_commands_a_line_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They stood in one paragraph with commas between; and what they make was to be served beside
     the old folders, where a broker reads files of the same names. Hint, report and both pages
@@ -117,9 +116,7 @@ def test_a_refusal_has_its_commands_a_line_each(
 
 
 @pytest.mark.checks("RMQDISK-42")
-def test_a_member_starts_empty_on_conditions_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_member_starts_empty_on_conditions_only(tmp_path: Path, capsys: Capsys) -> None:
     """The hint took the leader's log for granted: of the only member with the last messages it cost
     these. `explain` said that there is nothing to do.
     """

@@ -21,8 +21,14 @@ from segproof.rocketmq.message import BLANK_MAGIC, MAGIC_V2, Message, dispatch_r
 from segproof.store_lookup import StoreReader
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import MemoryFiles, write_file
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_harness.files.memory_stores import (
+    FIRST_TIMESTAMP_MS,
+    log_images,
+    message_of,
+    write_log,
+)
 from segproof_tests.altered_files import altered
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import LOG, SMALL, copied_store
 
 ROLLED = "rolled-4.9.8"
@@ -184,9 +190,7 @@ def test_many_damaged_places_are_read_a_few_times() -> None:
 # --- the command line
 
 
-def test_a_store_without_an_index_says_how_to_ask_its_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_without_an_index_says_how_to_ask_its_log(tmp_path: Path, capsys: Capsys) -> None:
     """The answer is null with the reason and the option; with it the message itself is shown."""
     store = copied_store(tmp_path)
     shutil.rmtree(store / "index")
@@ -209,9 +213,7 @@ def test_a_store_without_an_index_says_how_to_ask_its_log(
         assert run([*words, "--scan", other]) == 2
 
 
-def test_damage_is_told_beside_what_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_is_told_beside_what_is_found(tmp_path: Path, capsys: Capsys) -> None:
     """One byte of a body changes: messages behind it are found, and the exit code is 1."""
     store = copied_store(tmp_path)
     log = store / LOG
@@ -239,12 +241,11 @@ def test_messages_behind_the_index_are_not_called_missing(tmp_path: Path) -> Non
 
 
 def test_a_body_that_is_no_text_is_shown_as_hexadecimal_digits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     """Bytes that a terminal would act on are not written to it."""
     message = message_of("T", {"KEYS": "k"}, body=b"\xff\x1b[31m")
-    for name, image in log_images([message], SIZE).items():
-        write_file(REAL_FILES, str(tmp_path / "s" / "commitlog" / name), image)
+    write_log(REAL_FILES, str(tmp_path / "s"), [message], SIZE)
     assert run(["lookup", str(tmp_path / "s"), "--key", "T#k", "--scan"]) == 0
     assert "body: 6 bytes, no UTF-8: ff1b5b33 316d" in capsys.readouterr().out
     with pytest.raises(SegproofError):

@@ -16,6 +16,8 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ, partition_of
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 
 SECRET = "root-secret-hash"
 NAME = "00000000000000000000"
@@ -52,8 +54,7 @@ def leads_to(path: Path, target: Path) -> None:
 
 def verdicts(path: Path) -> tuple[list[Finding], list[Summary]]:
     """Verify, and check that the secret is in no text."""
-    told: list[Summary] = []
-    found = list(verify(path, on_summary=told.append))
+    found, told = verified(path)
     assert SECRET not in "".join(one.to_json_line() for one in found)
     return found, told
 
@@ -99,9 +100,7 @@ def test_a_file_of_a_store_that_is_a_link_out(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint", f"{NAME}.log"])
-def test_no_verb_shows_what_a_link_leads_to(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_verb_shows_what_a_link_leads_to(tmp_path: Path, name: str, capsys: Capsys) -> None:
     """Nor is it in a page, a table, or what a salvage writes."""
     folder = kafka(tmp_path) / "t-0"
     leads_to(folder / name, secret(tmp_path))

@@ -18,11 +18,9 @@ from segproof.kafka import (
     LogManager,
     OffsetIndex,
     PartitionLog,
-    Record,
     RecordFile,
     TimeIndex,
     TransactionIndex,
-    write_batch,
 )
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -38,6 +36,7 @@ from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import message_of, write_log
+from segproof_harness.laws.file_damages import later
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
 from segproof_tests.memory_logs import CONFIG, DIRECTORY, START_MS, Place, batch
 
@@ -97,37 +96,31 @@ class Case(NamedTuple):
     which the next one takes away."""
 
 
-def _record_file(end: Callable[[RecordFile], object]) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        log = RecordFile.open("/a.log", create=True, files=files)
-        files.make_durable()
-        log.append(write_batch([Record(0, 1, None, b"v")], base_offset=0))
-        return lambda: end(log)
-
-    return prepare
+@later
+def _record_file(files: ForgetfulFiles, end: Callable[[RecordFile], object]) -> Operation:
+    log = RecordFile.open("/a.log", create=True, files=files)
+    files.make_durable()
+    log.append(batch(1))
+    return lambda: end(log)
 
 
-def _index(kind: Any, *entry: int, end: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        suffix = "timeindex" if kind is TimeIndex else "index"
-        index = kind(f"/{0:020d}.{suffix}", 0, 120, create=True, files=files)
-        files.make_durable()
-        method: Any = index.maybe_append if kind is TimeIndex else index.append
-        method(*entry)
-        return lambda: getattr(index, end)()
-
-    return prepare
+@later
+def _index(files: ForgetfulFiles, kind: Any, *entry: int, end: str) -> Operation:
+    suffix = "timeindex" if kind is TimeIndex else "index"
+    index = kind(f"/{0:020d}.{suffix}", 0, 120, create=True, files=files)
+    files.make_durable()
+    method: Any = index.maybe_append if kind is TimeIndex else index.append
+    method(*entry)
+    return lambda: getattr(index, end)()
 
 
-def _transactions(end: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        index = TransactionIndex.open(f"/{0:020d}.txnindex", create=True, files=files)
-        index.append(AbortedTxn(0, 1, 0, 1, 1))
-        files.make_durable()
-        index.append(AbortedTxn(0, 1, 2, 3, 3))
-        return lambda: getattr(index, end)()
-
-    return prepare
+@later
+def _transactions(files: ForgetfulFiles, end: str) -> Operation:
+    index = TransactionIndex.open(f"/{0:020d}.txnindex", create=True, files=files)
+    index.append(AbortedTxn(0, 1, 0, 1, 1))
+    files.make_durable()
+    index.append(AbortedTxn(0, 1, 2, 3, 3))
+    return lambda: getattr(index, end)()
 
 
 def _segment(files: ForgetfulFiles) -> Operation:
@@ -140,29 +133,25 @@ def _segment(files: ForgetfulFiles) -> Operation:
     return segment.flush
 
 
-def _log(act: Callable[[PartitionLog], object]) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        log = Place(files).open()
-        files.make_durable()
-        for _ in range(9):
-            log.append_as_leader(batch(6), 0)
-        return lambda: act(log)
-
-    return prepare
-
-
-def _manager(end: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        manager = LogManager("/", CONFIG, create=True, files=files, time=lambda: START_MS)
-        log = manager.get_or_create_log("t", 0)
-        for _ in range(9):
-            log.append_as_leader(batch(6), 0)
-        log.flush(True)
-        files.make_durable()
+@later
+def _log(files: ForgetfulFiles, act: Callable[[PartitionLog], object]) -> Operation:
+    log = Place(files).open()
+    files.make_durable()
+    for _ in range(9):
         log.append_as_leader(batch(6), 0)
-        return lambda: getattr(manager, end)()
+    return lambda: act(log)
 
-    return prepare
+
+@later
+def _manager(files: ForgetfulFiles, end: str) -> Operation:
+    manager = LogManager("/", CONFIG, create=True, files=files, time=lambda: START_MS)
+    log = manager.get_or_create_log("t", 0)
+    for _ in range(9):
+        log.append_as_leader(batch(6), 0)
+    log.flush(True)
+    files.make_durable()
+    log.append_as_leader(batch(6), 0)
+    return lambda: getattr(manager, end)()
 
 
 def _checkpoint(files: ForgetfulFiles) -> Operation:
@@ -191,14 +180,12 @@ def _snapshot(files: ForgetfulFiles) -> Operation:
     return lambda: write_snapshot_file(path, [ProducerStateEntry(2)], files=files)
 
 
-def _rocketmq_index(end: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        index = IndexFile.open("/20261121011607450", 3, 4, create=True, files=files)
-        files.make_durable()
-        assert index.put_key("T#a", 100, 5000)
-        return lambda: getattr(index, end)()
-
-    return prepare
+@later
+def _rocketmq_index(files: ForgetfulFiles, end: str) -> Operation:
+    index = IndexFile.open("/20261121011607450", 3, 4, create=True, files=files)
+    files.make_durable()
+    assert index.put_key("T#a", 100, 5000)
+    return lambda: getattr(index, end)()
 
 
 def _index_service(files: ForgetfulFiles) -> Operation:
@@ -214,14 +201,12 @@ def _index_service(files: ForgetfulFiles) -> Operation:
     return service.close
 
 
-def _store_checkpoint(end: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        checkpoint = StoreCheckpoint.open("/checkpoint", create=True, files=files)
-        files.make_durable()
-        checkpoint.physic_msg_timestamp = 7
-        return lambda: getattr(checkpoint, end)()
-
-    return prepare
+@later
+def _store_checkpoint(files: ForgetfulFiles, end: str) -> Operation:
+    checkpoint = StoreCheckpoint.open("/checkpoint", create=True, files=files)
+    files.make_durable()
+    checkpoint.physic_msg_timestamp = 7
+    return lambda: getattr(checkpoint, end)()
 
 
 def _partition(files: ForgetfulFiles, batches: int, *, breaks_indexes: bool) -> None:
@@ -238,26 +223,22 @@ def _partition(files: ForgetfulFiles, batches: int, *, breaks_indexes: bool) -> 
     files.make_durable()
 
 
-def _rebuild(**how: Any) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        _partition(files, 8, breaks_indexes=True)
-        sizes: dict[str, Any] = {"index_interval_bytes": 50, "max_index_bytes": 240}
-        return lambda: rebuild(DIRECTORY, **sizes, files=files, **how)
-
-    return prepare
+@later
+def _rebuild(files: ForgetfulFiles, /, **how: Any) -> Operation:
+    _partition(files, 8, breaks_indexes=True)
+    sizes: dict[str, Any] = {"index_interval_bytes": 50, "max_index_bytes": 240}
+    return lambda: rebuild(DIRECTORY, **sizes, files=files, **how)
 
 
-def _salvage(out: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        _partition(files, 5, breaks_indexes=False)
-        place = Place(files)
-        first = place.names(".log")[0]
-        data = place.image()[first]
-        place.put(first, data[:-1] + bytes([data[-1] ^ 1]))
-        files.make_durable()
-        return lambda: list(salvage(DIRECTORY, out, files=files))
-
-    return prepare
+@later
+def _salvage(files: ForgetfulFiles, out: str) -> Operation:
+    _partition(files, 5, breaks_indexes=False)
+    place = Place(files)
+    first = place.names(".log")[0]
+    data = place.image()[first]
+    place.put(first, data[:-1] + bytes([data[-1] ^ 1]))
+    files.make_durable()
+    return lambda: list(salvage(DIRECTORY, out, files=files))
 
 
 def _store(files: ForgetfulFiles) -> None:
@@ -270,20 +251,16 @@ def _store(files: ForgetfulFiles) -> None:
     files.make_durable()
 
 
-def _rebuild_store(**how: Any) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        _store(files)
-        return lambda: rebuild_index("/s", hash_slot_num=4, index_num=7, files=files, **how)
-
-    return prepare
+@later
+def _rebuild_store(files: ForgetfulFiles, /, **how: Any) -> Operation:
+    _store(files)
+    return lambda: rebuild_index("/s", hash_slot_num=4, index_num=7, files=files, **how)
 
 
-def _salvage_store(out: str) -> Callable[[ForgetfulFiles], Operation]:
-    def prepare(files: ForgetfulFiles) -> Operation:
-        _store(files)
-        return lambda: salvage_store("/s", out, hash_slot_num=4, index_num=7, files=files)
-
-    return prepare
+@later
+def _salvage_store(files: ForgetfulFiles, out: str) -> Operation:
+    _store(files)
+    return lambda: salvage_store("/s", out, hash_slot_num=4, index_num=7, files=files)
 
 
 CASES: dict[str, Case] = {

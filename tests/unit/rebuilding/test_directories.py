@@ -14,6 +14,8 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.rebuilding.directory_rebuild import RebuiltPartition, rebuild_all
 from segproof.rebuilding.segment_build import Options
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.reported_findings import contents
 
 SCENARIOS = {each.name: partition_of(each) for each in scenarios()}
 LOG = "00000000000000000060.log"
@@ -36,16 +38,8 @@ def data(tmp_path: Path) -> Path:
         if index.parent.name != "compacted-0":
             index.write_bytes(bytes(range(1, 17)))
     log = tmp_path / "data" / "disk0" / "plain-0" / LOG
-    image = bytearray(log.read_bytes())
-    image[20000:20002] = b"XX"
-    log.write_bytes(image)
+    put_bytes(log, 20000, b"XX")
     return tmp_path / "data"
-
-
-def images(directory: Path) -> dict[str, bytes]:
-    """Return the bytes of each file below a directory."""
-    files = (path for path in directory.rglob("*") if path.is_file())
-    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def told(done: list[RebuiltPartition]) -> list[tuple[str, int, int]]:
@@ -64,7 +58,7 @@ WANTED = [("compacted-0", 0, 0), ("plain-0", 0, 1), ("txn-a-0", 3, 0)]
 @pytest.mark.usefixtures("processes_for_little")
 def test_a_broken_log_stops_no_other_partition(data: Path, jobs: int) -> None:
     """Each is done by itself, here or in processes, and the bytes to read are told of all."""
-    before = images(data)
+    before = contents(data)
     steps: list[tuple[int, int]] = []
     done = list(
         rebuild_all(
@@ -75,7 +69,7 @@ def test_a_broken_log_stops_no_other_partition(data: Path, jobs: int) -> None:
         )
     )
     assert WANTED == told(done)
-    after = images(data)
+    after = contents(data)
     changed = {name for name in before if before[name] != after[name]}
     assert set(before) == set(after)
     assert {f"disk1/txn-a-0/{path.name}" for path in SCENARIOS["txn-a"].glob("*.index")} == changed
@@ -86,11 +80,11 @@ def test_a_broken_log_stops_no_other_partition(data: Path, jobs: int) -> None:
 
 def test_partitions_go_to_the_same_place_below_a_new_directory(data: Path, tmp_path: Path) -> None:
     """A directory with partitions at any depth is one path; a dry run makes nothing."""
-    before, out = images(data), tmp_path / "out"
+    before, out = contents(data), tmp_path / "out"
     assert WANTED == told(list(rebuild_all([data], out, Options(dry_run=True))))
     assert not out.exists()
     assert WANTED == told(list(rebuild_all([data], out)))
-    assert before == images(data)
+    assert before == contents(data)
     assert ["disk0/compacted-0", "disk1/txn-a-0"] == sorted(
         str(path.relative_to(out)) for path in out.glob("*/*")
     )
@@ -100,7 +94,7 @@ def test_a_broker_on_one_disk_keeps_all(data: Path) -> None:
     """All locks are taken before the first change."""
     lock = data / "disk1" / ".lock"
     lock.touch()
-    before = images(data)
+    before = contents(data)
     with subprocess.Popen(
         [sys.executable, "-c", LOCKER, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as broker:
@@ -109,13 +103,13 @@ def test_a_broker_on_one_disk_keeps_all(data: Path) -> None:
         with pytest.raises(SegproofError, match="a broker runs here"):
             list(rebuild_all([data / "disk0", data / "disk1"], options=Options(in_place=True)))
         broker.communicate()
-    assert before == images(data)
+    assert before == contents(data)
 
 
 def test_a_backup_keeps_each_old_file(data: Path, tmp_path: Path) -> None:
     """Below its whole path, durable; copied back, all is as before. No file in it is replaced."""
     backup, options = tmp_path / "backup", Options(in_place=True, backup=str(tmp_path / "backup"))
-    before = images(data)
+    before = contents(data)
     done = list(rebuild_all([data], options=options))
     kept = {file.path: file.backup for one in done for file in one.done.files if file.changed}
     assert len(kept) == 3
@@ -123,17 +117,17 @@ def test_a_backup_keeps_each_old_file(data: Path, tmp_path: Path) -> None:
         assert old == f"{backup}{os.path.realpath(path)}"
         assert before[os.path.relpath(path, data)] == Path(old).read_bytes()
     assert set(map(str, (path for path in backup.rglob("*") if path.is_file()))) == {*kept.values()}
-    after = images(data)
+    after = contents(data)
     assert [0, 0, 0] == [count for _, count, _ in told(list(rebuild_all([data], options=options)))]
     shutil.copytree(backup / os.path.realpath(data)[1:], data, dirs_exist_ok=True)
-    assert before == images(data)
+    assert before == contents(data)
     list(rebuild_all([data], options=options))
-    assert after == images(data)
+    assert after == contents(data)
     next(path for path in data.glob("disk1/*/*.index")).write_bytes(b"other")
-    damaged = images(data)
+    damaged = contents(data)
     *_, last = rebuild_all([data], options=options)
     assert "the backup has another file of this name" in str(last.error)
-    assert damaged == images(data)
+    assert damaged == contents(data)
 
 
 @pytest.mark.parametrize("place", ["data/disk1/backup", "data/disk1/txn-a-0/backup"])
@@ -142,8 +136,8 @@ def test_a_backup_that_a_broker_would_find_is_refused(
 ) -> None:
     """A broker ends at its start if a directory in its data directory is no partition."""
     (data / "disk1" / "meta.properties").touch()
-    before = images(data)
+    before = contents(data)
     for path in (data / "disk1", data / "disk1" / "txn-a-0"):
         with pytest.raises(InvalidArgumentError):
             rebuild(path, in_place=True, backup=tmp_path / place)
-    assert before == images(data)
+    assert before == contents(data)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Summary, Verdict
+from segproof.findings import Verdict
 from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.verification import verify
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store
 
 DEFECTS, ONLY = Verdict.READABLE_WITH_DEFECTS, Verdict.INDEX_DAMAGE_ONLY
@@ -65,8 +66,7 @@ def test_a_store_that_lacks_only_its_index(
         checkpoint.flush()
     if is_gone:
         shutil.rmtree(store / "index")
-    told: list[Summary] = []
-    list(verify(store, on_summary=told.append))
+    _, told = verified(store)
     assert [verdict] == [one.verdict for one in told]
     rebuild_index(store, None, 16, 200, in_place=True)
     assert is_gone is not any(one.is_defect for one in verify(store))

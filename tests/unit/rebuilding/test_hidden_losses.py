@@ -6,12 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof_tests.older_copies import put_back
-from segproof_tests.partition_files import aged, batches_of, copied_partition, looked_at, name_of
+from segproof_tests.partition_files import (
+    aged,
+    batches_of,
+    copied_partition,
+    looked_at,
+    name_of,
+    rename_segment,
+)
 from segproof_tests.rows import paired
+from segproof_tests.small_logs import batch
 
 INDEXES = (".index", ".timeindex")
 
@@ -103,13 +110,13 @@ def test_a_cut_leaves_no_sound_batch_out(is_last: bool, tmp_path: Path) -> None:
 def torn(last: bytes, values: bytes) -> bytes:
     """Return a batch in the place of the last one, cut off, with bytes in its value."""
     base = int.from_bytes(last[:8], "big")
-    return write_batch([Record(base, 0, None, values + bytes(99))], base_offset=base)[:-9]
+    return batch(base, values + bytes(99))[:-9]
 
 
 TAILS: dict[str, tuple[Callable[[bytes], bytes], bool]] = {
     "a batch is torn": (lambda last: last[:-5], True),
     "batches lie in the value of a torn one": (
-        lambda last: torn(last, write_batch([Record(3, 0, None, b"v")], base_offset=3)),
+        lambda last: torn(last, batch(3)),
         True,
     ),
     "its size is wrong, and its checksum proves another": (
@@ -117,7 +124,7 @@ TAILS: dict[str, tuple[Callable[[bytes], bytes], bool]] = {
         False,
     ),
     "a batch with offsets of other logs follows it": (
-        lambda last: b"?" * 70 + write_batch([Record(3, 0, None, b"v")], base_offset=3),
+        lambda last: b"?" * 70 + batch(3),
         False,
     ),
 }
@@ -163,23 +170,20 @@ def test_wild_bytes_are_no_lost_end(image: bytes, suffix: str, tmp_path: Path) -
     assert looked_at(folder)[0].is_sound
 
 
-def renamed(folder: Path, old: int, new: int, *suffixes: str) -> None:
-    """Give files of a segment the name of another base offset."""
-    for suffix in suffixes:
-        (folder / name_of(old, suffix)).rename(folder / name_of(new, suffix))
-
-
 def swapped(folder: Path, one: int, other: int) -> None:
     """Exchange the names of two logs."""
-    renamed(folder, one, 1, ".log")
-    renamed(folder, other, one, ".log")
-    renamed(folder, 1, other, ".log")
+    rename_segment(folder, one, 1, ".log")
+    rename_segment(folder, other, one, ".log")
+    rename_segment(folder, 1, other, ".log")
 
 
 NAMES: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "the log alone, one too low": ("DISK-65", lambda at: renamed(at, 342, 341, ".log")),
-    "the log alone, one too high": ("DISK-65", lambda at: renamed(at, 342, 343, ".log")),
-    "the segment, one too low": ("DISK-65", lambda at: renamed(at, 342, 341, ".log", *INDEXES)),
+    "the log alone, one too low": ("DISK-65", lambda at: rename_segment(at, 342, 341, ".log")),
+    "the log alone, one too high": ("DISK-65", lambda at: rename_segment(at, 342, 343, ".log")),
+    "the segment, one too low": (
+        "DISK-65",
+        lambda at: rename_segment(at, 342, 341, ".log", *INDEXES),
+    ),
     "two logs": ("DISK-62", lambda at: swapped(at, 252, 342)),
 }
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,7 +28,6 @@ from segproof.kafka import (
     Record,
     TransactionIndex,
     write_batch,
-    write_end_transaction_marker,
 )
 from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.producer_snapshot import write_snapshot
@@ -38,6 +38,7 @@ from segproof.rebuilding.partition_rebuild import Rebuilt
 from segproof.verification import RULES
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests.partition_files import name_of
 
 DIR, OUT = "/d/t-0", "/e/t-0"
@@ -66,16 +67,13 @@ def of_producer(offset: int) -> bytes:
     )
 
 
-def abort(offset: int) -> bytes:
-    """The end of a transaction of producer 9."""
-    return write_end_transaction_marker(
-        "ABORT", offset=offset, timestamp=5, producer_id=9, producer_epoch=0, coordinator_epoch=0
-    )
+abort = partial(marker, timestamp=5, producer_id=9)
+"""Returns the end of a transaction of producer 9."""
 
 
 def log_of(base: int) -> list[bytes]:
     """The batches of a segment; one transaction crosses from the first into the second."""
-    special = {12: of_producer, 14: abort, 16: of_producer, 24: abort}
+    special: dict[int, Any] = {12: of_producer, 14: abort, 16: of_producer, 24: abort}
     return [special.get(offset, batch)(offset) for offset in range(base, base + 12)]
 
 

@@ -21,6 +21,8 @@ from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.laws.judged_store import StoreJudge
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import state_of
 from segproof_tests.store_files import INDEX, LOG, copied_store
 
@@ -43,7 +45,7 @@ def without_index(tmp_path: Path) -> Path:
 
 @pytest.mark.checks("RMQDISK-51")
 def test_a_guess_is_told_until_the_numbers_are_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A salvage without an old index made one of 420 MB without a word, in which a broker with 16
     slots finds nothing, and `verify` called it sound. Now the report, the new store and `verify`
@@ -78,9 +80,7 @@ def test_a_guess_is_told_until_the_numbers_are_given(
     assert not (out / GUESS_FILE).exists()
 
 
-def test_given_numbers_and_those_of_old_files_are_no_guess(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_given_numbers_and_those_of_old_files_are_no_guess(tmp_path: Path, capsys: Capsys) -> None:
     """The report of a salvage tells the numbers and where they are from, as text and as JSON."""
     lost = without_index(tmp_path)
     words = ["--hash-slots", "8", "--index-num", "100"]
@@ -125,9 +125,7 @@ def test_few_entries_tell_their_slots(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("RMQDISK-2")
-def test_slots_that_can_not_be_told_are_no_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_slots_that_can_not_be_told_are_no_answer(tmp_path: Path, capsys: Capsys) -> None:
     """A file that more pairs fit than are tried is ambiguous: no verb answers from the first of
     them. `salvage` takes one, and says that it is a guess; `rebuild` asks for the numbers."""
     store = copied_store(tmp_path)
@@ -136,9 +134,7 @@ def test_slots_that_can_not_be_told_are_no_answer(
     (store / LOG).write_bytes(data[:size].ljust(len(data), b"\0"))
     salvage_store(store, tmp_path / "one")
     path = next((tmp_path / "one" / "index").iterdir())
-    index = bytearray(path.read_bytes())
-    index[-1] = 1  # the last byte that is not zero tells nothing now
-    path.write_bytes(index)
+    put_bytes(path, -1, b"\1")  # the last byte that is not zero tells nothing now
     answer = find_geometry(path)
     assert "ambiguous" == answer.origin
     assert len(answer.candidates) > 1

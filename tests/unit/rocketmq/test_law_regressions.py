@@ -5,10 +5,11 @@ from typing import Any
 
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.language.states import apply, opened
+from segproof_model.language.states import opened
 from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_tests.model_steps import done
 
 NAME = "20231114221320123"
 
@@ -21,10 +22,8 @@ def loaded(count: int, slot: int) -> Any:
 
 def asked(file: Any, max_num: int) -> Transition:
     """Return the step of a query for the key `a`."""
-    arguments: dict[str, Any] = {"phy_offsets": (), "key": "a", "max_num": max_num}
-    arguments |= {"begin": 0, "end": 2**62}
-    step = apply(file, "select_phy_offset", **arguments)
-    return Transition(type(file), file, "select_phy_offset", arguments, step.after, step.outcome)
+    window = {"begin": 0, "end": 2**62}
+    return done(file, "select_phy_offset", phy_offsets=(), key="a", max_num=max_num, **window)
 
 
 def test_a_slot_at_the_count_is_corrupt_where_the_file_ends() -> None:

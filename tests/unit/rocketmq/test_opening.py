@@ -15,16 +15,11 @@ from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_tests.reported_findings import contents
 
 BEGIN = 1_700_000_000_000
 GEOMETRY = 4, 6
 OPTIONS = MessageStoreConfig(*GEOMETRY, mapped_file_size_commit_log=1000)
-
-
-def images(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def request(offset: int) -> DispatchRequest:
@@ -55,7 +50,7 @@ def refuse(changes: dict[str, Callable[[], object]]) -> None:
 
 def test_a_store_that_is_read_is_as_it_was(store: Path) -> None:
     """Listing after a crash removed index files, and flushing wrote the checkpoint."""
-    before = images(store)
+    before = contents(store)
     for is_clean, entries, counted in ((True, [5, 2], "2 files"), (False, [5], "1 file")):
         with IndexService.open(store, *GEOMETRY) as service:
             assert service.load(is_clean)
@@ -79,12 +74,12 @@ def test_a_store_that_is_read_is_as_it_was(store: Path) -> None:
         assert 2 == len(whole.index_service.index_files)
         assert "read-only" in repr(whole)
         refuse({"recover": whole.recover, "dispatch": lambda: whole.do_dispatch(request(9000))})
-    assert before == images(store)
+    assert before == contents(store)
 
 
 def test_an_index_file_that_is_read_is_as_it_was(store: Path) -> None:
     """Its header was written again, and a wrong path made a file of the full length."""
-    before = images(store)
+    before = contents(store)
     path = min((store / "index").iterdir())
     with IndexFile.open(path, *GEOMETRY, 77, 88) as file:
         assert (5, 800) == (len(file), file.end_phy_offset)
@@ -97,7 +92,7 @@ def test_an_index_file_that_is_read_is_as_it_was(store: Path) -> None:
             }
         )
         file.flush()
-    assert before == images(store)
+    assert before == contents(store)
 
 
 @pytest.mark.parametrize("is_writable", [False, True])
@@ -126,7 +121,7 @@ GIVEN: Any = {"hash_slot_num": 4, "index_num": 6}
 
 def test_a_queue_that_is_read_keeps_its_files(store: Path) -> None:
     """Opening removed the files behind the last valid unit."""
-    before = images(store)
+    before = contents(store)
     with ConsumeQueue.open(store, "T", 0, 40) as queue:
         assert (
             [0, 100, 200]
@@ -138,11 +133,11 @@ def test_a_queue_that_is_read_keeps_its_files(store: Path) -> None:
     with pytest.raises(IndexClosedError):
         list(queue)
     assert repr(queue).endswith("/T/0', closed)")
-    assert before == images(store)
+    assert before == contents(store)
     with ConsumeQueue.open(store, "T", 0, 40, writable=True) as queue:
         queue.put_message_position_info(300, 100, 0, 3)
         assert 4 == queue.max_offset_in_queue
-    assert before.keys() - images(store).keys() == {f"consumequeue/T/0/{120:020d}"}
+    assert before.keys() - contents(store).keys() == {f"consumequeue/T/0/{120:020d}"}
 
 
 @pytest.mark.parametrize("key", [b"k", 5, ["k"]])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segproof.files import REAL_FILES
-from segproof.findings import Finding, Severity, Summary
+from segproof.findings import Finding, Severity
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
@@ -19,8 +19,14 @@ from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_harness.files.memory_stores import (
+    FIRST_TIMESTAMP_MS,
+    message_of,
+    write_log,
+)
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import ENTRIES, LOG_BYTES, SLOTS
 
 BATCHES, QUEUES = "batchconsumequeue", "consumequeue"
@@ -53,8 +59,7 @@ def _store(tmp_path: Path) -> Path:
         )  # fmt: skip
         messages.append(new)
         following[topic] += 1 if number % 3 else PER_MESSAGE
-    for name, image in log_images(messages, LOG_BYTES).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), messages, LOG_BYTES)
     queue = ConsumeQueue.open(store, "T", 0, 20 * 32, create=True)
     units = b""
     for at, result in CommitLog.open(store).scan():
@@ -143,9 +148,7 @@ def damage(store: Path, topic: str) -> None:
     for at, result in CommitLog.open(store).scan():
         if at > LOG_BYTES and result.message is not None and result.message.topic == topic:
             path = store / "commitlog" / f"{at // LOG_BYTES * LOG_BYTES:020d}"
-            image = bytearray(path.read_bytes())
-            image[at % LOG_BYTES + 100] ^= 1
-            path.write_bytes(image)
+            flip_bits(path, at % LOG_BYTES + 100)
             return
 
 
@@ -153,8 +156,7 @@ def damage(store: Path, topic: str) -> None:
 def test_queues_with_a_lost_message_are_left_out_whole(topic: str, store: Path) -> None:
     """A lost message of another topic costs the queues of batches nothing."""
     damage(store, topic)
-    summaries: list[Summary] = []
-    list(verify(store, on_summary=summaries.append))
+    _, summaries = verified(store)
     told = saved(store)
     assert (1, True) == (told.lost_messages, told.is_lost_exact)
     assert (29, 1) == (summaries[0].batches, summaries[0].lost_offsets)
@@ -212,9 +214,7 @@ def test_a_file_of_units_beyond_the_lost_end_is_not_needed(store: Path) -> None:
 def test_a_damaged_unit_is_told(store: Path, unit: int, at: int) -> None:
     """One bit in an offset or a size, and the queue came along as it was, without a word."""
     path = store / BATCHES / "Ship/0" / ("0" * 20)
-    data = bytearray(path.read_bytes())
-    data[unit * UNIT.size + at] ^= 0x10
-    path.write_bytes(data)
+    flip_bits(path, unit * UNIT.size + at, 0x10)
     told = saved(store)
     (only,) = told.left_out
     assert "1 unit of it leads to no message of its queue that was kept" in only

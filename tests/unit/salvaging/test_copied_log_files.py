@@ -10,7 +10,7 @@ import pytest
 from segproof.findings import Finding, Summary, Verdict
 from segproof.rocketmq.commit_log import log_file_name
 from segproof.salvaging.store_salvage import salvage_store
-from segproof.verification import verify
+from segproof_tests.reported_findings import contents, verified
 from segproof_tests.store_files import LOG_BYTES, long_store
 
 COUNT = 40
@@ -30,15 +30,8 @@ def copy_to(store: Path, source: int, offset: int) -> Path:
 
 def looked_at(store: Path) -> tuple[Summary, list[Finding]]:
     """Return the summary of a store, and its findings."""
-    summaries: list[Summary] = []
-    found = list(verify(store, hash_slots=16, on_summary=summaries.append))
+    found, summaries = verified(store, hash_slots=16)
     return summaries[0], [one for one in found if one.is_defect]
-
-
-def contents(store: Path) -> dict[str, bytes]:
-    """Return the files of a store by their paths in it."""
-    paths = [one for one in sorted(store.rglob("*")) if one.is_file()]
-    return {str(one.relative_to(store)): one.read_bytes() for one in paths}
 
 
 def next_name(store: Path) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_store import SalvagedStore
@@ -19,7 +18,9 @@ from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.partition_files import name_of
+from segproof_tests.reported_findings import verified
 from segproof_tests.rows import paired
+from segproof_tests.small_logs import batch
 from segproof_tests.store_files import LOG, copied_store, long_store
 
 COUNT = 60
@@ -39,8 +40,7 @@ def places_of(store: Path) -> list[int]:
 
 def counted(store: Path, tmp_path: Path) -> tuple[Summary, SalvagedStore]:
     """Return what both verbs say; they count the same."""
-    summaries: list[Summary] = []
-    list(verify(store, on_summary=summaries.append))
+    _, summaries = verified(store)
     told = salvage_store(store, tmp_path / "saved", hash_slot_num=16, index_num=64)
     summary = summaries[-1]
     assert (summary.lost_at_least, summary.lost_offsets is not None) == (
@@ -61,8 +61,7 @@ def test_messages_behind_damage_count(file: int, store: Path, tmp_path: Path) ->
     path.write_bytes(data)
     summary, _ = counted(store, tmp_path)
     assert summary.batches == len(places) - 1
-    alone: list[Summary] = []
-    list(verify(path, on_summary=alone.append))
+    _, alone = verified(path)
     assert alone[0].batches == alone[0].batches_behind_damage + 1
 
 
@@ -194,8 +193,7 @@ def test_a_torn_closed_segment_is_counted_alike(source: str, seed: int, tmp_path
     logs = sorted(copy.glob("*.log"))
     number = drawn.randrange(len(logs) - 1)
     tear(logs[number], drawn.randrange(1 << 20), drawn.choice([8, 12, 20, 30, 70]))
-    summaries: list[Summary] = []
-    list(verify(copy, on_summary=summaries.append))
+    _, summaries = verified(copy)
     (summary,), (told,) = summaries, salvage(copy, tmp_path / "saved")
     assert (told.lost_offsets, told.unproven_offsets) == (
         summary.lost_at_least, summary.unproven_offsets,
@@ -224,15 +222,9 @@ def test_a_gap_where_the_cleaner_was_is_counted_alike(
     """After a record without a key in the same segment `verify` said "up to 3", `salvage` "3"."""
     folder = tmp_path / "data" / "t-0"
     folder.mkdir(parents=True)
-    batches = {
-        n: write_batch([Record(n, n, None if n == keyless else b"k", b"v")], base_offset=n)
-        for n in range(14)
-    }
-    first = b"".join(batches[n] for n in range(7))
-    logs = {
-        0: first + bytes(200) * (how == "zeros"),
-        10: b"".join(batches[n] for n in range(10, 14)),
-    }
+    batches = [batch(n, key=None if n == keyless else b"k") for n in range(14)]
+    first = b"".join(batches[:7])
+    logs = {0: first + bytes(200) * (how == "zeros"), 10: b"".join(batches[10:])}
     if how == "gone":
         (folder / name_of(7, ".index")).touch()
     for base, data in logs.items():
@@ -241,8 +233,7 @@ def test_a_gap_where_the_cleaner_was_is_counted_alike(
             (folder / name_of(base, suffix)).touch()
     (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 10\n")
     os.utime(folder, (0, 0))
-    summaries: list[Summary] = []
-    list(verify(folder, on_summary=summaries.append))
+    _, summaries = verified(folder)
     (told,) = salvage(folder, tmp_path / "out")
     counts = (summaries[-1].lost_at_least, summaries[-1].unproven_offsets)
     assert counts == (told.lost_offsets, told.unproven_offsets)

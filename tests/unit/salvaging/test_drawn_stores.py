@@ -12,12 +12,12 @@ from random import Random
 
 import pytest
 
-from segproof.findings import Summary
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
 from segproof_harness.salvage_draws.draws import judge_damaged_store, told_of_store
 from segproof_harness.salvage_draws.rocketmq_stores import DrawnStore, drawn_store
 from segproof_harness.salvage_draws.verdict import Told
+from segproof_tests.reported_findings import verified
 
 FOUND = (
     1017,
@@ -69,8 +69,7 @@ def test_a_drawn_store_is_saved(seed: int, tmp_path: Path) -> None:
 
     verdict = judge_damaged_store(drawn, files, tmp_path, salvager)
     assert {} == verdict.faults
-    summaries: list[Summary] = []
-    list(verify(tmp_path / "in", on_summary=summaries.append))
+    _, summaries = verified(tmp_path / "in")
     told = max(summaries[0].lost_at_least, summaries[0].lost_offsets or 0)
     assert told <= verdict.counts["lost messages"]
     assert saved[0].messages == sum(verdict.counts[one] for one in KEPT)

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Summary, Verdict
-from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
-from segproof_harness.cli import run
 from segproof_harness.laws.judged_store import StoreJudge
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.printed_rows import Capsys, shown
+from segproof_tests.reported_findings import contents, verified
 from segproof_tests.rows import paired
-from segproof_tests.store_files import LOG_BYTES, long_store
+from segproof_tests.store_files import LOG_BYTES, long_store, messages_of
 
 COUNT = 40
 
@@ -23,12 +24,6 @@ COUNT = 40
 def logs(store: Path) -> list[Path]:
     """Return the files of the log in order."""
     return sorted((store / "commitlog").iterdir())
-
-
-def messages_of(store: Path) -> dict[int, Message]:
-    """Return the messages of a log by their places, without fillers."""
-    found = {at: one.message for at, one in CommitLog.open(store).scan() if one.message is not None}
-    return {at: one for at, one in found.items() if one.sys_flag & 12 != 12}
 
 
 def in_file(messages: dict[int, Message], number: int) -> dict[int, Message]:
@@ -49,16 +44,9 @@ def saved(store: Path) -> tuple[SalvagedStore, dict[int, Message]]:
     return told, messages_of(store.with_name("out"))
 
 
-def contents(store: Path) -> dict[str, bytes]:
-    """Return the files of a store by their paths in it."""
-    paths = [one for one in sorted(store.rglob("*")) if one.is_file()]
-    return {str(one.relative_to(store)): one.read_bytes() for one in paths}
-
-
 def agreed(store: Path, told: SalvagedStore) -> Summary:
     """Return what `verify` says of the store, which is what its salvage told."""
-    summaries: list[Summary] = []
-    found = list(verify(store, hash_slots=16, on_summary=summaries.append))
+    found, summaries = verified(store, hash_slots=16)
     (summary,) = summaries
     assert summary.verdict is Verdict.READABLE_WITH_GAPS
     assert (told.messages, told.lost_messages or 0) == (summary.batches, summary.lost_at_least)
@@ -192,9 +180,7 @@ def test_damaged_offsets_make_no_foreign_messages(
     for number in places:
         at = sorted(own)[number]
         path = logs(store)[at // LOG_BYTES]
-        data = bytearray(path.read_bytes())
-        data[at % LOG_BYTES + 28 : at % LOG_BYTES + 36] = (777_777 * number).to_bytes(8, "big")
-        path.write_bytes(data)
+        put_bytes(path, at % LOG_BYTES + 28, (777_777 * number).to_bytes(8, "big"))
     keep(store, parts)
     told, kept = saved(store)
     assert (own, 0) == (kept, told.foreign_messages)
@@ -235,14 +221,11 @@ def test_a_shorter_log_of_another_store(parts: str, tmp_path: Path) -> None:
     assert agreed(store, told).lost_at_least > 0
 
 
-def test_the_report_says_where_they_stay(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_says_where_they_stay(tmp_path: Path, capsys: Capsys) -> None:
     """A line for people, a field for programs, and exit code 1."""
     store = long_store(tmp_path / "store", COUNT)
     other = long_store(tmp_path / "other", COUNT, "Other", 53)
     shutil.copyfile(logs(other)[0], logs(store)[1])
-    assert 1 == run(["salvage", str(store), "--out", str(tmp_path / "out")])
-    out = capsys.readouterr().out
+    out = shown(capsys, "salvage", store, "--out", tmp_path / "out", code=1)
     assert "messages of another store: they are not in the new one" in out
     assert f"left out: {logs(store)[1]}" in out

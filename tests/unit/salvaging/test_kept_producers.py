@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from segproof.kafka import Record, write_batch
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
@@ -15,6 +14,8 @@ from segproof.kafka.producer_snapshot import (
     write_snapshot,
 )
 from segproof.salvaging.salvage import salvage
+from segproof_harness.laws.file_damages import later
+from segproof_tests import small_logs
 from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment
 
 OFFSETS = (1014, 1732, 2414)
@@ -43,14 +44,11 @@ def with_an_expired_segment(folder: Path) -> None:
         path.unlink()
 
 
-def with_damaged(*offsets: int) -> Callable[[Path], None]:
+@later
+def with_damaged(folder: Path, *offsets: int) -> None:
     """Return what overwrites snapshots."""
-
-    def damage(folder: Path) -> None:
-        for offset in offsets:
-            (folder / name_of(offset, ".snapshot")).write_bytes(b"no snapshot")
-
-    return damage
+    for offset in offsets:
+        (folder / name_of(offset, ".snapshot")).write_bytes(b"no snapshot")
 
 
 def with_both(folder: Path) -> None:
@@ -82,9 +80,9 @@ def test_its_snapshots_are_those_of_the_broker(case: str, tmp_path: Path) -> Non
 
 def batch(offset: int, producer: int, sequence: int, timestamp: int) -> bytes:
     """Return a batch of one record of a producer."""
-    return write_batch(
-        [Record(offset, timestamp, b"k", b"v")],
-        base_offset=offset, producer_id=producer, producer_epoch=0, base_sequence=sequence,
+    return small_logs.batch(
+        offset, key=b"k", time=timestamp,
+        producer_id=producer, producer_epoch=0, base_sequence=sequence,
     )  # fmt: skip
 
 

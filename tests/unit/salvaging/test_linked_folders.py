@@ -14,6 +14,8 @@ from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import contents
 from segproof_tests.store_files import copied_store
 
 TIMERS = "0" * 20
@@ -27,12 +29,6 @@ def _foreign(folder: Path) -> Path:
     return folder
 
 
-def _copied(out: Path, name: str) -> dict[str, bytes]:
-    folder = out / name
-    found = (one for one in folder.rglob("*") if one.is_file())
-    return {one.relative_to(folder).as_posix(): one.read_bytes() for one in found}
-
-
 def test_a_linked_config_gives_what_a_broker_reads(tmp_path: Path) -> None:
     """Every file of the folder was copied."""
     store, out = copied_store(tmp_path), tmp_path / "out"
@@ -41,7 +37,7 @@ def test_a_linked_config_gives_what_a_broker_reads(tmp_path: Path) -> None:
     (elsewhere / "topics.json.bak").write_bytes(b"{ }")
     (store / "config").symlink_to(elsewhere)
     told = salvage_store(store, out)
-    assert {"topics.json": b"{}", "topics.json.bak": b"{ }"} == _copied(out, "config")
+    assert {"topics.json": b"{}", "topics.json.bak": b"{ }"} == contents(out / "config")
     for name in ("key", "below"):
         (words,) = [one for one in told.left_out if one.startswith(f"{store}/config/{name}:")]
         assert str(elsewhere) in words
@@ -55,7 +51,7 @@ def test_a_linked_timer_log_gives_its_files(tmp_path: Path) -> None:
     (elsewhere / TIMERS).write_bytes(bytes(520))
     (store / "timerlog").symlink_to(elsewhere)
     told = salvage_store(store, out)
-    assert {TIMERS: bytes(520)} == _copied(out, "timerlog")
+    assert {TIMERS: bytes(520)} == contents(out / "timerlog")
     left = [one.split(":")[0] for one in told.left_out]
     assert {f"{store}/timerlog/key", f"{store}/timerlog/below"} <= {*left}
 
@@ -125,9 +121,7 @@ def test_a_log_that_is_a_link_to_another_disk_is_not_lost(
         list(salvage("data/plain-0", "alone"))
 
 
-def test_a_linked_identity_is_not_called_broken(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_linked_identity_is_not_called_broken(tmp_path: Path, capsys: Capsys) -> None:
     """The file behind the link was read, and said to have neither broker.id nor cluster.id."""
     shutil.copytree(partition_of(KAFKA / "plain"), tmp_path / "data" / "plain-0")
     (tmp_path / "elsewhere").write_text("a secret")

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from segproof.files import REAL_FILES
-from segproof.findings import Summary
 from segproof.reading.queue_units import LostMessages, messages_in
 from segproof.reading.store_pieces import Gap, GapKind
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import salvage_store
-from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.reported_findings import verified
 
 SLOTS, ENTRIES = 8, 100
 PREPARED, ROLLED_BACK = 4, 12
@@ -43,9 +43,7 @@ def made_store(folder: Path, flags: list[int], *, with_keys: bool) -> tuple[Path
 def break_between(store: Path, start: int, end: int) -> None:
     """Overwrite a part of the log."""
     path = store / "commitlog" / ("0" * 20)
-    data = bytearray(path.read_bytes())
-    data[start:end] = b"\xee" * (end - start)
-    path.write_bytes(data)
+    put_bytes(path, start, b"\xee" * (end - start))
 
 
 @pytest.mark.checks("RMQDISK-24")
@@ -68,9 +66,7 @@ def test_lost_messages_are_exact_or_at_least(
     index has those with keys. Where bytes are left that no unit takes, it is "at least"."""
     store, places = made_store(tmp_path, [0, 0, *flags, 0, 0], with_keys=with_keys)
     break_between(store, places[2], places[2 + len(flags)])
-    summaries: list[Summary] = []
-    for _ in verify(store, on_summary=summaries.append):
-        pass
+    _, summaries = verified(store)
     assert (known if is_exact else None, known) == (
         summaries[0].lost_offsets, summaries[0].lost_at_least,
     )  # fmt: skip

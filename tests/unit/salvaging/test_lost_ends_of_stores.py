@@ -10,6 +10,7 @@ from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import files_in
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import long_store
 
 
@@ -24,9 +25,7 @@ def lose_end(store: Path, how: str) -> None:
 
 @pytest.mark.checks("RMQDISK-23")
 @pytest.mark.parametrize("how", ["gone", "zeros"])
-def test_the_index_alone_proves_a_loss(
-    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_index_alone_proves_a_loss(how: str, tmp_path: Path, capsys: Capsys) -> None:
     """Without queues "everything kept" was said, though the index led beyond the log."""
     store = long_store(tmp_path / "store")
     lose_end(store, how)

@@ -11,36 +11,30 @@ from segproof.findings import Severity
 from segproof.kafka.batch_table import CONTROL, read_batch_headers
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file, write_snapshot
 from segproof.kafka.transaction_index import AbortedTxn, read_aborted_txns
+from segproof_harness.laws.file_damages import later
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
 from segproof_tests.transactions import batch, entries, marker, open_in, saved
 
 Damage = Callable[[Path], None]
 
 
-def broken(log: int, offset: int) -> Damage:
+@later
+def broken(folder: Path, log: int, offset: int) -> None:
     """Return what changes a byte of the batch that begins with an offset."""
-
-    def damage(folder: Path) -> None:
-        path = folder / name_of(log, ".log")
-        data = bytearray(path.read_bytes())
-        table = read_batch_headers(bytes(data)).table
-        (row,) = table[table["base_offset"] == offset]
-        data[int(row["position"] + row["size_bytes"]) - 1] ^= 1
-        path.write_bytes(data)
-
-    return damage
+    path = folder / name_of(log, ".log")
+    data = bytearray(path.read_bytes())
+    table = read_batch_headers(bytes(data)).table
+    (row,) = table[table["base_offset"] == offset]
+    data[int(row["position"] + row["size_bytes"]) - 1] ^= 1
+    path.write_bytes(data)
 
 
-def zeros(log: int, position: int, size: int) -> Damage:
+@later
+def zeros(folder: Path, log: int, position: int, size: int) -> None:
     """Return what writes zeros over a part of a log."""
-
-    def damage(folder: Path) -> None:
-        path = folder / name_of(log, ".log")
-        data = bytearray(path.read_bytes())
-        data[position : position + size] = bytes(size)
-        path.write_bytes(data)
-
-    return damage
+    path = folder / name_of(log, ".log")
+    put_bytes(path, position, bytes(size))
 
 
 LOST = {
@@ -82,44 +76,35 @@ def test_no_marker_is_lost_that_another_log_has(logs: tuple[int, int], tmp_path:
 # --- logs that are cut or gone, and what is saved once more
 
 
-def cut(log: int, size: int) -> Damage:
+@later
+def cut(folder: Path, log: int, size: int) -> None:
     """Return what cuts a log."""
-
-    def damage(folder: Path) -> None:
-        path = folder / name_of(log, ".log")
-        path.write_bytes(path.read_bytes()[:size])
-
-    return damage
+    path = folder / name_of(log, ".log")
+    path.write_bytes(path.read_bytes()[:size])
 
 
-def without(log: int, *suffixes: str) -> Damage:
+@later
+def without(folder: Path, log: int, *suffixes: str) -> None:
     """Return what removes files of a segment."""
-
-    def damage(folder: Path) -> None:
-        for suffix in suffixes:
-            (folder / name_of(log, suffix)).unlink()
-
-    return damage
+    for suffix in suffixes:
+        (folder / name_of(log, suffix)).unlink()
 
 
 SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
 
 
-def without_middle(*kept: str) -> Damage:
+@later
+def without_middle(folder: Path, *kept: str) -> None:
     """Return what splits the last segment in two, and removes all files of the first but these."""
-
-    def damage(folder: Path) -> None:
-        data = (folder / name_of(1732, ".log")).read_bytes()
-        table = read_batch_headers(data).table
-        (row,) = table[table["base_offset"] == 1888]
-        (folder / name_of(1888, ".log")).write_bytes(data[int(row["position"]) :])
-        entries = read_aborted_txns((folder / name_of(1732, ".txnindex")).read_bytes())
-        later = [AbortedTxn(*one.tolist()) for one in entries if one["last_offset"] >= 1888]
-        index = b"".join(one.to_bytes() for one in later)
-        (folder / name_of(1888, ".txnindex")).write_bytes(index)
-        without(1732, *(one for one in (*SEGMENT, ".snapshot") if one not in kept))(folder)
-
-    return damage
+    data = (folder / name_of(1732, ".log")).read_bytes()
+    table = read_batch_headers(data).table
+    (row,) = table[table["base_offset"] == 1888]
+    (folder / name_of(1888, ".log")).write_bytes(data[int(row["position"]) :])
+    entries = read_aborted_txns((folder / name_of(1732, ".txnindex")).read_bytes())
+    later = [AbortedTxn(*one.tolist()) for one in entries if one["last_offset"] >= 1888]
+    index = b"".join(one.to_bytes() for one in later)
+    (folder / name_of(1888, ".txnindex")).write_bytes(index)
+    without(1732, *(one for one in (*SEGMENT, ".snapshot") if one not in kept))(folder)
 
 
 @pytest.mark.checks("PROD-9", "PROD-14")
@@ -221,16 +206,13 @@ def test_a_commit_without_a_marker_is_told_once(tmp_path: Path) -> None:
     assert "consumers with read_committed get its records" in notes[0].message
 
 
-def cut_index(log: int) -> Damage:
+@later
+def cut_index(folder: Path, log: int) -> None:
     """Return what takes a log's last ABORT marker and its entry, as a failure of power does."""
-
-    def damage(folder: Path) -> None:
-        path = folder / name_of(log, ".txnindex")
-        data = path.read_bytes()
-        path.write_bytes(data[: -read_aborted_txns(data).itemsize])
-        broken(log, int(read_aborted_txns(data)["last_offset"][-1]))(folder)
-
-    return damage
+    path = folder / name_of(log, ".txnindex")
+    data = path.read_bytes()
+    path.write_bytes(data[: -read_aborted_txns(data).itemsize])
+    broken(log, int(read_aborted_txns(data)["last_offset"][-1]))(folder)
 
 
 @pytest.mark.checks("PROD-9", "PROD-14", "TXNIDX-7")

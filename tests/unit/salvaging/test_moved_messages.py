@@ -24,20 +24,19 @@ from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
-from segproof_tests.store_files import LOG, copied_store
+from segproof_harness.files.memory_stores import (
+    FIRST_TIMESTAMP_MS,
+    log_images,
+    message_of,
+    write_log,
+)
+from segproof_tests.reported_findings import contents, verified
+from segproof_tests.store_files import LOG, copied_store, messages_of
 
 SIZE = 1500
 SLOTS, ENTRIES = 16, 200
 PER_FILE = 7
 """Messages of a file of the log."""
-
-
-def messages_of(store: Path, size: int | None = None) -> dict[int, Message]:
-    """Return the messages of a log by the place of each, without fillers."""
-    found = CommitLog.open(store, size).scan()
-    messages = {at: result.message for at, result in found if result.message is not None}
-    return {at: one for at, one in messages.items() if one.sys_flag & 12 != 12}
 
 
 def made_store(store: Path, count: int = 40) -> dict[int, Message]:
@@ -49,9 +48,7 @@ def made_store(store: Path, count: int = 40) -> dict[int, Message]:
         )
         for number in range(count)
     ]  # fmt: skip
-    images = log_images([replace(one, queue_id=0) for one in drafts], SIZE)
-    for name, image in images.items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), [replace(one, queue_id=0) for one in drafts], SIZE)
     return messages_of(store)
 
 
@@ -235,9 +232,7 @@ def test_bytes_that_were_put_in_or_taken_out(shift: int, tmp_path: Path) -> None
         if not any(place < byte < place + one.total_size for byte in touched)
         and not place <= touched[-1] < place + one.total_size
     }  # fmt: skip
-    summaries: list[Summary] = []
-    for _ in verify(store, on_summary=summaries.append):
-        pass
+    _, summaries = verified(store)
     told = salvage_store(store, tmp_path / "out")
     kept = messages_of(tmp_path / "out")
     assert intact.items() <= kept.items()
@@ -365,8 +360,3 @@ def test_a_saved_store_is_saved_again_byte_for_byte(tmp_path: Path) -> None:
     for part in ("commitlog", "consumequeue", "index"):
         one, two, three = (contents(tmp_path / name / part) for name in "abc")
         assert one == two == three
-
-
-def contents(folder: Path) -> list[bytes]:
-    """Return the bytes of each file below a folder."""
-    return [one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file()]

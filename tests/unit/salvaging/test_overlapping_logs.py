@@ -2,7 +2,6 @@
 """Whole logs of another topic, or older copies, that were moved into the folder of a partition."""
 
 import shutil
-import struct
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.reading.overlapping_logs import overlapping_logs
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import batch, offset_entries
 from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
 
 SUFFIXES = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
@@ -82,14 +81,9 @@ def test_a_segment_of_another_partition(name: str, tmp_path: Path) -> None:
 def batches(bounds: list[int], word: bytes) -> list[Batch]:
     """Return a batch for each two neighbours of some offsets."""
     return [
-        (
-            first,
-            end,
-            write_batch([Record(n, 1000 + n, b"k", word) for n in range(first, end)],
-                        base_offset=first),
-        )
+        (first, end, batch(first, *range(1000 + first, 1000 + end), value=word))
         for first, end in pairwise(bounds)
-    ]  # fmt: skip
+    ]
 
 
 @st.composite
@@ -104,7 +98,7 @@ def dense_partitions(draw: st.DrawFn) -> tuple[dict[str, bytes], list[int], int]
     marks = sorted(draw(st.sets(st.integers(1, len(own) - 1), min_size=1, max_size=5)))
     logs = {}
     for first, end in zip([0, *marks], [*marks, len(own)], strict=True):
-        logs[own[first][0]] = b"".join(batch for *_, batch in own[first:end])
+        logs[own[first][0]] = b"".join(one for *_, one in own[first:end])
     inside = [one for one in range(start + 1, bounds[-1]) if one not in logs]
     base = draw(st.sampled_from(inside))
     is_copy = draw(st.booleans())
@@ -117,7 +111,7 @@ def dense_partitions(draw: st.DrawFn) -> tuple[dict[str, bytes], list[int], int]
     if not copied or base in logs:
         copied = batches([inside[0], inside[0] + 1], b"other")
         base = inside[0]
-    logs[base] = b"".join(batch for *_, batch in copied)
+    logs[base] = b"".join(one for *_, one in copied)
     files = {name_of(one, ".log"): log for one, log in logs.items()}
     files["leader-epoch-checkpoint"] = f"0\n1\n0 {start}\n".encode()
     return files, sorted(logs), base
@@ -158,8 +152,8 @@ def test_so_many_wrong_entries_disprove_a_log(entries: int, odd: set[int]) -> No
     }
     logs[5] = b"".join(one[2] for one in batches([5, 6, 7, 8], b"other"))
     files = {name_of(base, ".log"): log for base, log in logs.items()}
-    wrong = (struct.pack(">ii", number, number) for number in range(1, entries + 1))
-    files[name_of(0, ".index")] = b"".join(wrong)
+    wrong = ((number, number) for number in range(1, entries + 1))
+    files[name_of(0, ".index")] = offset_entries(*wrong)
     assert odd == set(overlapping_logs("/d", sorted(logs), (), in_memory(files, "/d")))
 
 

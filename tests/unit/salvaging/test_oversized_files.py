@@ -10,13 +10,13 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files
 from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size
-from segproof.rocketmq.message import Message
 from segproof.salvaging import oversized_files
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import messages_in
-from segproof_tests.store_files import LOG, LOG_BYTES, copied_store, long_store
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.store_files import LOG, LOG_BYTES, copied_store, long_store, messages_of
 
 
 def joined_store(folder: Path, first: int, second: int, *, with_rest: bool = False) -> Path:
@@ -29,12 +29,6 @@ def joined_store(folder: Path, first: int, second: int, *, with_rest: bool = Fal
     for name in ("index", "consumequeue"):
         shutil.rmtree(store / name)
     return store
-
-
-def by_offset(store: Path) -> dict[int, Message]:
-    """Return the messages of a log by their places."""
-    found = CommitLog.open(store).scan()
-    return {at: one.message for at, one in found if one.message is not None}
 
 
 @pytest.mark.checks("RMQDISK-23")
@@ -76,7 +70,7 @@ def test_zeros_behind_a_file_are_no_loss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output_format", ["text", "jsonl"])
 def test_dump_does_not_end_at_a_blank_end_in_the_middle(
-    output_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    output_format: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Half of the messages were shown, with exit code 0."""
     store = joined_store(tmp_path, 1, 2)
@@ -107,9 +101,7 @@ def test_a_lone_file_may_end_with_its_last_message(rest: int, tmp_path: Path) ->
 
 
 @pytest.mark.checks("RMQDISK-23")
-def test_a_length_that_the_files_contradict_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_length_that_the_files_contradict_is_refused(tmp_path: Path, capsys: Capsys) -> None:
     """Salvage told operators to save again with another length, and then failed or lost
     messages."""
     store = long_store(tmp_path / "store")
@@ -130,7 +122,7 @@ def test_a_message_across_the_length_of_its_file_is_saved(
 ) -> None:
     """A file was cut, and the next one appended: the message across its length was a gap."""
     store = long_store(tmp_path / "store", 40)
-    whole = by_offset(store)
+    whole = messages_of(store)
     logs = sorted((store / "commitlog").iterdir())
     before = logs[first].read_bytes()[:cut]
     logs[first].write_bytes(before + logs[second].read_bytes())
@@ -138,7 +130,7 @@ def test_a_message_across_the_length_of_its_file_is_saved(
     gone = {at for at in whole if int(logs[first].name) <= at < int(logs[first].name) + LOG_BYTES}
     kept = {at for at in gone if at + whole[at].total_size <= int(logs[first].name) + cut}
     told = salvage_store(store, tmp_path / "out")
-    found = by_offset(tmp_path / "out")
+    found = messages_of(tmp_path / "out")
     expected = {at: one for at, one in whole.items() if at not in gone - kept}
     assert expected == {at: one for at, one in found.items() if at in whole}
     assert told.is_whole == (gone == kept)
@@ -149,14 +141,12 @@ def test_a_message_across_the_length_of_its_file_is_saved(
 
 
 @pytest.mark.checks("RMQDISK-23")
-def test_what_is_not_read_of_a_joined_file_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_read_of_a_joined_file_is_told(tmp_path: Path, capsys: Capsys) -> None:
     """Verify did not say how much; a lookup said that no message has the key, with code 0."""
     store = joined_store(tmp_path, -2, -1)
     sound = long_store(tmp_path / "sound")
     last = max((sound / "commitlog").iterdir())
-    inside = [at for at in by_offset(sound) if at >= int(last.name)]
+    inside = [at for at in messages_of(sound) if at >= int(last.name)]
     (one,) = (each for each in verify(store) if each.law == "RMQDISK-23")
     assert f"the {LOG_BYTES} bytes from byte {LOG_BYTES} on were not checked" in one.message
     assert f"{len(inside)} sound messages" in one.message

@@ -12,18 +12,19 @@ import pytest
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
 from segproof.findings import Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.corruptions import CORRUPTIONS, Corruption
 from segproof_tests.crashing_files import CrashingFiles
 from segproof_tests.failing_files import EndingFiles
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
 from segproof_tests.reported_findings import state_of
+from segproof_tests.small_logs import batch
 from segproof_tests.watched_files import WatchedFiles
 
 LOG_CORRUPTIONS = [one for one in CORRUPTIONS if one.file.endswith(".log")]
@@ -130,9 +131,7 @@ def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
     first, second = sorted(bad.glob("*.log"))[:2]
     first.write_bytes(batches_of(first.read_bytes())[0])
     for path, wrong in ((first, b"\4"), (second, b"\5")):
-        log = bytearray(path.read_bytes())
-        log[5:6] = wrong
-        path.write_bytes(log)
+        put_bytes(path, 5, wrong)
     told = saved(bad, tmp_path / "out")
     later = len([one for path in sorted(original.glob("*.log"))[1:] for one in
                  batches_of(path.read_bytes())])  # fmt: skip
@@ -166,7 +165,7 @@ def test_blocks_that_a_disk_swapped_are_moved_back(
 @pytest.mark.checks("BATCH-3", "SEG-20")
 def test_batches_are_moved_back_into_a_gap_inside_of_a_row_of_sound_ones(tmp_path: Path) -> None:
     """Batches of one size, so that a block begins with a batch, and the gap hides in the row."""
-    one = [write_batch([Record(at, 1000, None, b"v")], base_offset=at) for at in range(60)]
+    one = [*map(batch, range(60))]
     gone = [b"?" * 100]
     logs = (
         ([*one[20:30], *one[:20], *one[30:]], one),

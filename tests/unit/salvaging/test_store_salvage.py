@@ -4,7 +4,6 @@
 import errno
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,36 +15,28 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.reading.unfinished import SALVAGE_MARKER
-from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
-from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
+from segproof.rocketmq.message import blank_tail, dispatch_request_of
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
-from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_harness.files.memory_stores import (
+    FIRST_TIMESTAMP_MS,
+    log_images,
+    message_of,
+    write_log,
+)
 from segproof_tests.altered_files import altered
-from segproof_tests.reported_findings import state_of
-from segproof_tests.store_files import LOG, copied_store
+from segproof_tests.changed_bytes import flip_bits, put_bytes
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import contents, state_of
+from segproof_tests.store_files import LOG, copied_store, drawn_messages, messages_of
 
 SLOTS, ENTRIES = 16, 64
 SIZE = 1500
 QUEUE_FILE_BYTES = 20 * 8
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of each file below a folder."""
-    found = (one for one in folder.rglob("*") if one.is_file())
-    return {one.relative_to(folder).as_posix(): one.read_bytes() for one in found}
-
-
-def messages_of(store: Path, size: int | None = None) -> dict[int, Message]:
-    """Return the messages of a log by offset, up to its first failure, without fillers."""
-    found = CommitLog.open(store, size).scan()
-    messages = {at: result.message for at, result in found if result.message is not None}
-    return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
 
 
 @pytest.mark.parametrize("name", ["small-5.5.1", "small-4.7.0", "rolled-4.9.8", "u8msgs-4.9.8"])
@@ -74,23 +65,9 @@ def test_a_sound_store_is_saved_as_it_is(name: str, tmp_path: Path) -> None:
     assert [] == [str(one) for one in verify(out, deep=True) if one.is_defect]
 
 
-def drawn(count: int) -> Iterator[Message]:
-    """Yield messages of three queues, with keys and tags."""
-    numbers = [0, 0, 0]
-    for number in range(count):
-        queue = number * 7 % 3
-        message = message_of(
-            "T", {"KEYS": f"k{number}", "TAGS": "t"}, body=b"b" * (number * 37 % 200 + 1),
-            queue_offset=numbers[queue], store_timestamp=FIRST_TIMESTAMP_MS + 1000 * number,
-        )  # fmt: skip
-        numbers[queue] += 1
-        yield replace(message, queue_id=queue)
-
-
 def made_store(store: Path, count: int = 60) -> Path:
     """Write a store of several files, with its queues."""
-    for name, image in log_images(drawn(count), SIZE).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), drawn_messages(count), SIZE)
     queues = [
         ConsumeQueue.open(store, "T", queue, QUEUE_FILE_BYTES, create=True) for queue in range(3)
     ]
@@ -129,9 +106,7 @@ def test_messages_behind_a_false_blank_end_are_saved(tmp_path: Path) -> None:
         store = copied_store(folder, "rolled-4.9.8")
         found = messages_of(store)
         at = list(found)[number]
-        data = bytearray((store / LOG).read_bytes())
-        data[at : at + 8] = blank_tail(size or len(data) - at)[:8]
-        (store / LOG).write_bytes(data)
+        put_bytes(store / LOG, at, blank_tail(size or (store / LOG).stat().st_size - at)[:8])
         told = salvage_store(store, folder / "out")
         assert found.keys() - {at} == messages_of(folder / "out").keys()
         assert (1, 1, False) == (told.gap_count, told.lost_messages, told.is_whole)
@@ -152,9 +127,7 @@ def test_a_wrong_number_costs_the_queue_one_message(tmp_path: Path) -> None:
     for number, field, bit in (*without_queues, (0, 27, 1), (30, 15, 2)):
         folder = tmp_path / f"{number}-{field}-{bit}"
         store = Path(shutil.copytree(whole, folder / "store"))
-        data = bytearray((store / LOG).read_bytes())
-        data[found[number][0] + field] ^= bit
-        (store / LOG).write_bytes(data)
+        flip_bits(store / LOG, found[number][0] + field, bit)
         if (number, field, bit) in without_queues:
             shutil.rmtree(store / "consumequeue")
         told = salvage_store(store, folder / "out")
@@ -248,9 +221,7 @@ def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: 
     assert told.lost_messages == 220 - len(whole)
 
 
-def test_the_length_of_a_lone_log_file_can_be_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_length_of_a_lone_log_file_can_be_given(tmp_path: Path, capsys: Capsys) -> None:
     """A copy that ended early: the new file has the length that the broker wants."""
     store = copied_store(tmp_path)
     whole = messages_of(store)
@@ -272,8 +243,7 @@ def test_of_two_messages_with_one_number_the_first_has_it(
     drafts = [message_of(queue_offset=0), replace(message_of(body=bytes(700)), queue_id=1)]
     drafts += [message_of(queue_offset=number) for number in (3, 3, 4)]
     store = tmp_path / "store"
-    for name, image in log_images(drafts, 2 * SIZE).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), drafts, 2 * SIZE)
     first, second = (at for at, one in messages_of(store).items() if one.queue_offset == 3)
     if has_old_queue:
         old = ConsumeQueue.open(store, "T", 0, QUEUE_FILE_BYTES, create=True)
@@ -293,8 +263,7 @@ def test_hostile_names_do_not_leave_the_new_store(tmp_path: Path) -> None:
     store = tmp_path / "store"
     topics = ["../../x", "..", "a/b", "", "\0", "t" * 120]
     drafts = [message_of(topic, {"KEYS": "k"}) for topic in topics]
-    for name, image in log_images(drafts, SIZE).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), drafts, SIZE)
     out = tmp_path / "new" / "out"
     told = salvage_store(store, out, hash_slot_num=SLOTS, index_num=ENTRIES)
     assert (len(topics), 5) == (told.messages, told.unqueued_messages)
@@ -306,9 +275,7 @@ def test_hostile_names_do_not_leave_the_new_store(tmp_path: Path) -> None:
         salvage_store(store, tmp_path / "far", hash_slot_num=SLOTS, index_num=ENTRIES)
 
 
-def test_what_can_not_be_saved_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_can_not_be_saved_is_refused(tmp_path: Path, capsys: Capsys) -> None:
     """A store without a log, a directory that is full, one inside the store: nothing is written."""
     store = copied_store(tmp_path)
     for out in (store / "new", tmp_path):
@@ -326,7 +293,7 @@ def test_what_can_not_be_saved_is_refused(
 
 
 def test_an_index_beside_the_log_of_a_cluster_names_what_is_not_saved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     """It was a step for Python, and said nothing of the log."""
     copied_store(tmp_path, "collisions-4.9.8").rename(tmp_path / "both")
@@ -338,9 +305,7 @@ def test_an_index_beside_the_log_of_a_cluster_names_what_is_not_saved(
     assert "the log of a cluster's metadata is not saved" in capsys.readouterr().err
 
 
-def test_the_verb_tells_gaps_and_what_is_lost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_tells_gaps_and_what_is_lost(tmp_path: Path, capsys: Capsys) -> None:
     """As text and as objects; exit code 1, since something is lost; `verify` hints at this."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     at, message = list(messages_of(store).items())[40]
@@ -404,7 +369,7 @@ def test_blocks_at_a_wrong_place_are_put_in_order(tmp_path: Path) -> None:
         assert numbers == [*told.lost_numbers]
 
 
-def test_a_full_disk_leaves_a_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_leaves_a_mark(tmp_path: Path, capsys: Capsys) -> None:
     """Whatever write fails, the new store says that it is not whole, and no salvage goes on in it;
     a whole one has no mark."""
     store = copied_store(tmp_path, "rolled-4.9.8")

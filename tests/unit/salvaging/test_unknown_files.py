@@ -9,14 +9,13 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.message import BLANK_BYTES, INNER_BATCH, Message, encode_message
+from segproof.rocketmq.message import BLANK_BYTES, INNER_BATCH, encode_message
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
-from segproof_harness.files.memory_files import write_file
-from segproof_harness.files.memory_stores import log_images, message_of
+from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.judged_store import StoreJudge
-from segproof_tests.store_files import LOG_BYTES, long_store
+from segproof_tests.reported_findings import contents
+from segproof_tests.store_files import LOG_BYTES, long_store, messages_of
 
 OTHER_HOST = bytes([10, 0, 0, 7, 0, 0, 42, 159])
 
@@ -26,11 +25,6 @@ def logs(store: Path) -> list[Path]:
     return sorted((store / "commitlog").iterdir())
 
 
-def messages_of(store: Path) -> dict[int, Message]:
-    """Return the messages of a log by their places."""
-    return {at: one.message for at, one in CommitLog.open(store).scan() if one.message is not None}
-
-
 def told(store: Path) -> list[Finding]:
     """Return what `verify` says of files that nothing knows."""
     return [one for one in verify(store, hash_slots=16) if one.law == "RMQDISK-56"]
@@ -38,9 +32,7 @@ def told(store: Path) -> list[Finding]:
 
 def broken(store: Path) -> bool:
     """Return whether the model says so too."""
-    paths = [one for one in store.rglob("*") if one.is_file()]
-    files = {str(one.relative_to(store)): one.read_bytes() for one in paths}
-    return StoreJudge(files, 16).breaks("RMQDISK-56")
+    return StoreJudge(contents(store), 16).breaks("RMQDISK-56")
 
 
 def keep(store: Path, parts: str) -> None:
@@ -137,8 +129,7 @@ def filled(store: Path, topics: str, *, step: int = 1, sys_flag: int = 0, again:
                 due.clear()
             messages.append(message_of(topic, queue_offset=due[topic], sys_flag=sys_flag))
             due[topic] += step
-    for name, image in log_images(messages, LOG_BYTES).items():
-        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    write_log(REAL_FILES, str(store), messages, LOG_BYTES)
     return store
 
 

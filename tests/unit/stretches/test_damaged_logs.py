@@ -19,6 +19,7 @@ from segproof_harness.salvage_draws.kafka_damages import damage_partition
 from segproof_harness.salvage_draws.kafka_partitions import known_partition
 from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
+from segproof_tests.small_logs import batch, log_of
 
 LOGS = {"plain": 60, "txn-a": 1014, "v1-gzip": 1000, "compacted": 4104}
 
@@ -35,11 +36,6 @@ def spans_of(
     with closing(REAL_FILES.open(str(path))) as file:
         placed = placement_of_log(file, base, next_base, entries=entries)
     return [(one.kind.value, one.start, one.end) for one in placed.spans()]
-
-
-def batch(offset: int, value: bytes = b"value") -> bytes:
-    """Return a plain batch of one record."""
-    return write_batch([Record(offset, 1000, None, value)], base_offset=offset)
 
 
 @pytest.mark.checks("BATCH-2", "BATCH-3")
@@ -79,10 +75,7 @@ def check_spans(log: bytes, bad: bytes, path: Path) -> None:
 @pytest.mark.checks("BATCH-2")
 def test_the_smallest_message_behind_damage_is_found_at_the_end(tmp_path: Path) -> None:
     """It is shorter than a header of magic 2."""
-    small = [
-        write_batch([Record(offset, -1, None, None)], base_offset=offset, magic=0)
-        for offset in range(3)
-    ]
+    small = [batch(offset, None, magic=0) for offset in range(3)]
     assert [26] * 3 == list(map(len, small))
     found = spans_of(tmp_path / "log", small[0] + b"?" * 26 + small[2])
     assert [("sound", 0, 26), ("broken", 26, 52), ("sound", 52, 78)] == found
@@ -93,7 +86,7 @@ def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: P
     """One offset too high, even beside damage, makes no batch behind it doubtful."""
     high = (1 << 40).to_bytes(8, "big")
     wrong = high + batch(1)[8:]
-    rest = b"".join(batch(offset) for offset in range(3, 9))
+    rest = log_of(3, 9)
     size = len(wrong)
     log = batch(0) + wrong + batch(2) + rest
     assert [
@@ -157,7 +150,7 @@ def test_the_head_of_many_batches_speaks_against_no_batch_before_it(tmp_path: Pa
         for offset in (12, 29)
     ]
     low = bytes(7) + b"\x0d" + wide[1][8:]  # offsets 13 to 17
-    before, rest = batch(0) + wide[0], b"".join(batch(offset) for offset in range(34, 64))
+    before, rest = batch(0) + wide[0], log_of(34, 64)
     log = before + low + rest
     start, end = len(before), len(before + low)
     assert [
@@ -172,7 +165,7 @@ def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: P
     """Its offset does not fit between the batches around the broken one: it is misplaced."""
     outer = bytearray(batch(5, batch(900) * 2))
     outer[8], outer[17] = 0x7F, outer[17] ^ 3
-    before, after = b"".join(map(batch, range(5))), batch(6) + batch(7)
+    before, after = log_of(0, 5), batch(6) + batch(7)
     log = before + outer + after
     end, inner = len(before) + len(outer), log.index(batch(900))
     assert [

@@ -16,13 +16,9 @@ from segproof.salvaging.salvage import salvage
 from segproof.stretches.kafka.in_place import IN_PLACE
 from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.partition_files import batches_of, copied_partition, name_of
+from segproof_tests.small_logs import batch
 
 LOGS = {"plain": 60, "txn-a": 1014, "compacted": 4104, "v1-gzip": 1000}
-
-
-def batch(offset: int, value: bytes = b"value") -> bytes:
-    """Return a plain batch of one record."""
-    return write_batch([Record(offset, 1000, None, value)], base_offset=offset)
 
 
 def with_bytes(data: bytes, position: int, wrong: bytes) -> bytes:
@@ -119,11 +115,7 @@ def test_a_batch_with_a_wrong_size_is_put_back_beside_other_damage(
 ) -> None:
     """Its records, a header, the last zeros or one byte of its size show where it ends."""
     path = tmp_path / "log"
-    whole = [
-        write_batch([Record(offset, 1000, None, b"a value " * 20)], base_offset=offset,
-                    compression=compression)
-        for offset in range(6)
-    ]  # fmt: skip
+    whole = [batch(at, b"a value " * 20, compression=compression) for at in range(6)]
     wrong = [with_bytes(one, 8, b"\x7f\1\2\3") for one in whole]
     bad = [with_bytes(one, 66, b"?") for one in wrong]
     byte = with_bytes(wrong[2], 8, whole[2][8:11] + bytes([whole[2][11] ^ 0x55]))

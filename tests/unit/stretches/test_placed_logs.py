@@ -20,6 +20,7 @@ from segproof.stretches.rocketmq.facts import Facts, joined
 from segproof.stretches.rocketmq.framing import FramedLog
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of
+from segproof_tests.changed_bytes import flip_bits, put_bytes
 from segproof_tests.store_files import LOG_BYTES, drawn_messages, long_store
 
 
@@ -130,9 +131,7 @@ def test_a_log_in_a_broken_body_is_left(tmp_path: Path) -> None:
 def test_a_wrong_code_of_tags_in_a_queue_is_seen(store: Path) -> None:
     """The unit is put right by its message."""
     path = store / "consumequeue" / "T" / "1" / f"{0:020d}"
-    data = bytearray(path.read_bytes())
-    data[2 * UNIT_BYTES - 1] ^= 1
-    path.write_bytes(data)
+    flip_bits(path, 2 * UNIT_BYTES - 1)
     found = placed(log_of(store), REAL_FILES)
     assert np.count_nonzero(found.unit_fates == UnitFate.TAGS) == 1
     assert set(found.unit_fates.tolist()) == {UnitFate.RIGHT, UnitFate.TAGS}
@@ -143,9 +142,7 @@ def test_a_wrong_clock_moves_no_message(store: Path) -> None:
     """Store times have no checksum, and decide no place."""
     _, before = kept_in(store)
     path = files_of(store)[1]
-    data = bytearray(path.read_bytes())
-    data[56:64] = struct.pack(">q", 1)
-    path.write_bytes(data)
+    put_bytes(path, 56, struct.pack(">q", 1))
     _, kept = kept_in(store)
     assert [offset for _, offset in kept] == [offset for _, offset in before]
 
@@ -153,9 +150,7 @@ def test_a_wrong_clock_moves_no_message(store: Path) -> None:
 def test_a_saved_store_is_placed_as_it_lies(store: Path, tmp_path: Path) -> None:
     """What stands in the place of lost messages is no message."""
     path = files_of(store)[1]
-    data = bytearray(path.read_bytes())
-    data[300:700] = bytes(400)
-    path.write_bytes(data)
+    put_bytes(path, 300, bytes(400))
     before = kept_in(store)[1]
     out = tmp_path / "out"
     saved = salvage_store(store, out, mapped_file_size=LOG_BYTES)

@@ -5,7 +5,6 @@
 """
 
 import shutil
-import struct
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -22,15 +21,18 @@ from segproof.reading.segment_reader import start_position
 from segproof.verifying.log_offsets import LogOffsets
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_tests.partition_files import aged, name_of, write_segment
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.small_logs import batch
 from segproof_tests.table_offsets import dumped, is_silent, scanned
 
 pytestmark = pytest.mark.needs("pyarrow")
 
 SCENARIOS = sorted(path.name for path in KAFKA.iterdir() if path.is_dir())
 CLOSED, COUNT = 12, 20
-BATCHES = [write_batch([Record(n, 9 + n, b"k", b"v" * 30)], base_offset=n) for n in range(COUNT)]
-OTHERS = [write_batch([Record(n, 90 + n, b"o", b"w" * 55)], base_offset=n) for n in range(COUNT)]
+BATCHES = [batch(n, b"v" * 30, b"k") for n in range(COUNT)]
+OTHERS = [batch(n, b"w" * 55, b"o") for n in range(COUNT)]
 SIZE = len(BATCHES[0])
 ALL = [*range(COUNT)]
 KEPT = [1, 5, 6, 10, CLOSED - 1]
@@ -40,7 +42,7 @@ KEPT = [1, 5, 6, 10, CLOSED - 1]
 def index_of(base: int, offsets: list[int]) -> bytes:
     """Return the offset index of a log of these batches, with an entry for all but the first."""
     places = enumerate(offsets)
-    return b"".join(struct.pack(">ii", n - base, at * SIZE) for at, n in places if at)
+    return offset_entries(*((n - base, at * SIZE) for at, n in places if at))
 
 
 def partition(folder: Path) -> Path:
@@ -57,7 +59,7 @@ def rewrite(folder: Path, base: int, batches: list[bytes]) -> None:
     (folder / name_of(base, ".log")).write_bytes(b"".join(batches))
 
 
-def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], *words: str) -> None:
+def is_told(path: Path, capsys: Capsys, rows: list[int], *words: str) -> None:
     """Demand that scan and dump fail with these words, or give these rows with a warning."""
     for table in ("records", "batches"):
         with pytest.raises(DamagedFileError) as caught:
@@ -76,9 +78,7 @@ def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], *wo
 @pytest.mark.checks("DISK-70")
 @pytest.mark.parametrize("base", [0, CLOSED])
 @pytest.mark.parametrize("gone", [range(3, 4), range(2, 5), range(3)])
-def test_batches_that_are_gone(
-    base: int, gone: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_batches_that_are_gone(base: int, gone: range, tmp_path: Path, capsys: Capsys) -> None:
     """A log that lacked batches in its middle, or at its beginning, gave the rest as all."""
     folder = partition(tmp_path / "t-0")
     end = CLOSED if base == 0 else COUNT
@@ -99,16 +99,14 @@ def test_what_is_gone_before_the_wanted_rows_costs_none(tmp_path: Path) -> None:
     rewrite(folder, 0, BATCHES[:3] + BATCHES[4:CLOSED])
     log = folder / name_of(0, ".log")
     # An entry that leads to its batch, which a search of the index takes.
-    (folder / name_of(0, ".index")).write_bytes(struct.pack(">ii", 8, 7 * SIZE))
+    (folder / name_of(0, ".index")).write_bytes(offset_entries((8, 7 * SIZE)))
     assert 7 * SIZE == start_position(str(log), 0, 9, None, REAL_FILES)
     found = scanned(aged(folder), where="offset >= 9", on_damage="skip")
     assert ([n for n in ALL if n >= 9], []) == found
 
 
 @pytest.mark.checks("DISK-13")
-def test_a_foreign_block_whose_offsets_overlap(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_block_whose_offsets_overlap(tmp_path: Path, capsys: Capsys) -> None:
     """Batches of another topic in the place of others claimed offsets that were there too."""
     folder = partition(tmp_path / "t-0")
     rewrite(folder, 0, OTHERS[:4] + BATCHES[2:CLOSED])
@@ -119,9 +117,7 @@ def test_a_foreign_block_whose_offsets_overlap(
 
 
 @pytest.mark.checks("LOG-4")
-def test_a_block_that_reaches_into_the_next_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_block_that_reaches_into_the_next_log(tmp_path: Path, capsys: Capsys) -> None:
     """Offsets of the next log at the end of a log were read from both."""
     folder = partition(tmp_path / "t-0")
     rewrite(folder, 0, BATCHES[:CLOSED] + OTHERS[CLOSED : CLOSED + 2])
@@ -177,7 +173,7 @@ def test_a_log_of_the_same_partition_that_was_put_over_another(
     words: str,
     suffixes: tuple[str, ...],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """758 rows of 746: some offsets were there twice, and others were gone, without a word."""
     folder = tmp_path / "plain-0"
@@ -241,12 +237,12 @@ def test_files_that_the_cleaner_is_replacing_are_asked_again(
         bytes(8 * 64),
         None,
         index_of(0, KEPT[:3]) + bytes(8 * 64),
-        struct.pack(">ii", 5, 2 * SIZE) + index_of(0, KEPT)[8:],
+        offset_entries((5, 2 * SIZE)) + index_of(0, KEPT)[8:],
     ],
     ids=["cleaned", "empty", "zeros", "missing", "preallocated", "one wrong entry"],
 )
 def test_gaps_of_a_compaction_stay_silent(
-    index: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    index: bytes | None, tmp_path: Path, capsys: Capsys
 ) -> None:
     """A compacted log lacks offsets, and no state of its index alone proves a loss."""
     folder = partition(tmp_path / "t-0")
@@ -258,7 +254,7 @@ def test_gaps_of_a_compaction_stay_silent(
     is_silent(aged(folder), capsys, [*KEPT, *ALL[CLOSED:]])
 
 
-def test_expired_segments_stay_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_expired_segments_stay_silent(tmp_path: Path, capsys: Capsys) -> None:
     """Retention takes whole segments from the beginning."""
     folder = partition(tmp_path / "t-0")
     for path in folder.glob(f"{name_of(0, '')}*"):
@@ -267,7 +263,7 @@ def test_expired_segments_stay_silent(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_real_directories_are_read_whole(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_real_directories_are_read_whole(scenario: str, capsys: Capsys) -> None:
     """What brokers wrote lacks nothing: retention, compaction and old releases among it."""
     for table in ("records", "batches"):
         assert [] == scanned(KAFKA / scenario, table)[1]
@@ -321,7 +317,7 @@ def test_a_real_partition_that_was_damaged(
     law: str,
     rows: int,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """Of 746 records some were gone, or some of another topic were there, without a word."""
     folder = tmp_path / "plain-0"

@@ -22,6 +22,7 @@ from segproof.files import File, RealFiles
 from segproof_harness.files.shipped_directories import DATA
 from segproof_tests.partition_files import name_of
 from segproof_tests.real_copies import copy_of, flip
+from segproof_tests.table_offsets import rows
 
 PLAIN = DATA / "kafka" / "plain" / "plain-0"
 STORE = DATA / "rocketmq" / "collisions-4.9.8" / "store"
@@ -32,12 +33,6 @@ pytestmark = pytest.mark.needs("pyarrow")
 def partition(tmp_path: Path) -> Path:
     """Return a copy of a real partition of several segments."""
     return copy_of("kafka/plain/plain-0", tmp_path / "plain-0")
-
-
-def rows(path: Path, table: str, **asked: Any) -> list[dict[str, Any]]:
-    """Return all rows of a scan."""
-    found: list[dict[str, Any]] = segproof.scan(path, table=table, **asked).read_all().to_pylist()
-    return found
 
 
 def test_the_first_batch_comes_before_the_next_file_is_opened(

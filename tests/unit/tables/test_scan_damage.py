@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`segproof.scan` is never silently wrong or short: whatever is damaged is an error or is told."""
 
-import gzip
 import inspect
 import json
 import struct
@@ -13,23 +12,18 @@ from typing import Any
 import pytest
 
 import segproof
-from segproof.checksums import crc32
 from segproof.errors import DamagedFileError, RowsLeftOutWarning
 from segproof.inventory.walk import LEVELS_MAX
-from segproof.kafka import Record, write_batch
 from segproof.tables.options import ON_DAMAGE
 from segproof_harness.files.shipped_directories import DATA
+from segproof_harness.laws.borders.log_files import message, wrapper
 from segproof_tests.partition_files import name_of
 from segproof_tests.real_copies import copy_of, flip
+from segproof_tests.small_logs import batch
+from segproof_tests.table_offsets import rows
 
 STORE = DATA / "rocketmq" / "collisions-4.9.8" / "store"
 pytestmark = pytest.mark.needs("pyarrow")
-
-
-def rows(path: Path, table: str = "records", **asked: Any) -> list[dict[str, Any]]:
-    """Return all rows of a scan."""
-    found: list[dict[str, Any]] = segproof.scan(path, table=table, **asked).read_all().to_pylist()
-    return found
 
 
 def told(path: Path, table: str = "records", **asked: Any) -> tuple[list[Any], list[str]]:
@@ -112,10 +106,7 @@ def test_a_batch_that_cannot_be_decoded_costs_its_own_records_only(partition: Pa
 
 def test_a_batch_above_the_limit_costs_its_own_records_only(tmp_path: Path) -> None:
     """It is told with the option that shows it."""
-    small = write_batch([Record(0, 1, None, b"v")], base_offset=0)
-    large = write_batch([Record(1, 1, None, bytes(500))], base_offset=1)
-    last = write_batch([Record(2, 1, None, b"v")], base_offset=2)
-    (tmp_path / name_of(0, ".log")).write_bytes(small + large + last)
+    (tmp_path / name_of(0, ".log")).write_bytes(batch(0) + batch(1, bytes(500)) + batch(2))
     found, (warned,) = told(tmp_path, limit_bytes=200, on_damage="skip")
     assert [0, 2] == [row["offset"] for row in found]
     assert "limit_bytes" in warned
@@ -126,13 +117,8 @@ def test_a_batch_above_the_limit_costs_its_own_records_only(tmp_path: Path) -> N
 
 def test_a_damaged_message_in_a_wrapper_is_a_wrong_checksum(tmp_path: Path) -> None:
     """The checksum of a wrapper is right over a damaged message; consumers that check end there."""
-    record = Record(0, 1, b"k", b"v")
-    inner = write_batch([record], base_offset=0, magic=1)
-    packed = gzip.compress(inner[:-1] + b"w")
-    head = write_batch([record], base_offset=0, magic=1, compression="gzip")[:26]
-    body = head[16:26] + struct.pack(">ii", -1, len(packed)) + packed
-    wrapper = head[:8] + struct.pack(">iI", 4 + len(body), crc32(body)) + body
-    (tmp_path / name_of(0, ".log")).write_bytes(wrapper)
+    outer = wrapper(0, message(0, b"v")[:-1] + b"w")
+    (tmp_path / name_of(0, ".log")).write_bytes(outer)
     with pytest.raises(DamagedFileError, match="inside a compressed one"):
         rows(tmp_path)
     skipped, warned = told(tmp_path, on_damage="skip")

@@ -5,7 +5,6 @@
 """
 
 import os
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,27 +14,29 @@ import pytest
 import segproof
 from segproof.errors import DamagedFileError
 from segproof.files import REAL_FILES
-from segproof.kafka import Record, write_batch
+from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_tests.altered_files import altered
 from segproof_tests.partition_files import aged, name_of, write_segment
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.small_logs import batch
 from segproof_tests.table_offsets import dumped, is_silent, scanned
 
 pytestmark = pytest.mark.needs("pyarrow")
 
 COUNT = 12
-BATCHES = [write_batch([Record(n, 9 + n, b"k", b"v" * 30)], base_offset=n) for n in range(COUNT)]
-KEYLESS = [write_batch([Record(n, 9 + n, None, b"v" * 31)], base_offset=n) for n in range(COUNT)]
+BATCHES = [batch(n, b"v" * 30, b"k") for n in range(COUNT)]
+KEYLESS = [batch(n, b"v" * 31) for n in range(COUNT)]
 SIZE = len(BATCHES[0])
 
 
 def index_of(base: int, entries: list[int]) -> bytes:
     """Return an offset index with an entry for each of some batches."""
-    return b"".join(struct.pack(">ii", n - base, (n - base) * SIZE) for n in entries)
+    return offset_entries(*((n - base, (n - base) * SIZE) for n in entries))
 
 
 def times_of(base: int, entries: list[int]) -> bytes:
     """Return a time index with an entry for each of some batches."""
-    return b"".join(struct.pack(">qi", 9 + n, n - base) for n in entries)
+    return time_entries(*((1000 + n, n - base) for n in entries))
 
 
 def partition(
@@ -49,7 +50,7 @@ def partition(
     return folder
 
 
-def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], word: str) -> None:
+def is_told(path: Path, capsys: Capsys, rows: list[int], word: str) -> None:
     """Demand that scan and dump give these rows, and say that others are missing."""
     for table in ("records", "batches"):
         with pytest.raises(DamagedFileError, match=word):
@@ -104,7 +105,7 @@ PROOFS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("tail", [0, 3 * SIZE])
 @pytest.mark.parametrize("proof", PROOFS)
 def test_a_last_log_that_lost_its_end(
-    proof: str, tail: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    proof: str, tail: int, tmp_path: Path, capsys: Capsys
 ) -> None:
     """Zeros, or the end of the file, at the border of a batch ended a scan without a word."""
     folder = partition(tmp_path / "t-0", 9, tail)
@@ -123,7 +124,7 @@ def test_a_last_log_that_lost_its_end(
 @pytest.mark.parametrize("proof", PROOFS)
 @pytest.mark.parametrize("slots", [0, 5])
 def test_a_preallocated_tail_stays_silent(
-    proof: str, slots: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    proof: str, slots: int, tmp_path: Path, capsys: Capsys
 ) -> None:
     """The whole log, before zeros that a broker preallocated; each file beside it ends with it."""
     folder = partition(tmp_path / "t-0", COUNT, 3 * SIZE)
@@ -136,9 +137,7 @@ def test_a_preallocated_tail_stays_silent(
 
 
 @pytest.mark.checks("DISK-25", "DISK-38")
-def test_a_stray_beside_two_checkpoints_that_agree(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stray_beside_two_checkpoints_that_agree(tmp_path: Path, capsys: Capsys) -> None:
     """A clean stop says that the log ends where it does: a later snapshot is a stray."""
     folder = partition(tmp_path / "t-0")
     (folder / name_of(COUNT + 5, ".snapshot")).write_bytes(b"")
@@ -153,7 +152,7 @@ def test_a_stray_beside_two_checkpoints_that_agree(
     ("change", "batches"), [("zeros", BATCHES), ("cut", BATCHES), ("cut", KEYLESS)]
 )
 def test_a_closed_log_that_lost_its_end(
-    change: str, batches: list[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: str, batches: list[bytes], tmp_path: Path, capsys: Capsys
 ) -> None:
     """The next log begins at a later offset; its index, or records without keys, show the loss. A
     closed log that is named itself was taken for the last one, whose zeros are preallocated.
@@ -172,9 +171,7 @@ def test_a_closed_log_that_lost_its_end(
 
 @pytest.mark.checks("DISK-13", "DISK-25")
 @pytest.mark.parametrize("base", [0, 8])
-def test_a_batch_that_is_there_twice_is_no_end(
-    base: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_is_there_twice_is_no_end(base: int, tmp_path: Path, capsys: Capsys) -> None:
     """An older batch at the end of a log was its end, and what was before it was called lost."""
     folder = partition(tmp_path / "t-0", batches=KEYLESS)
     log = folder / name_of(base, ".log")
@@ -185,7 +182,7 @@ def test_a_batch_that_is_there_twice_is_no_end(
     is_told(folder, capsys, found, f"the log has reached offset {base + 3}")
 
 
-def test_a_compacted_log_stays_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compacted_log_stays_silent(tmp_path: Path, capsys: Capsys) -> None:
     """Compaction leaves gaps at the end of a log, and cleans its index too."""
     folder = partition(tmp_path / "t-0")
     (folder / name_of(4, ".log")).write_bytes(b"".join(BATCHES[4:6]))
@@ -195,9 +192,7 @@ def test_a_compacted_log_stays_silent(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.checks("DISK-4", "DISK-25")
 @pytest.mark.parametrize("base", [4, 8])
-def test_a_log_that_is_gone_beside_its_index(
-    base: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_that_is_gone_beside_its_index(base: int, tmp_path: Path, capsys: Capsys) -> None:
     """The index alone shows that a log was between two others, or after the last one."""
     folder = partition(tmp_path / "t-0")
     (folder / name_of(base, ".log")).unlink()
@@ -215,9 +210,7 @@ NAMES = [name_of(base, ".log") for base in (5, 6, 7, 3, 2, 10, 9)]
 
 @pytest.mark.checks("DISK-13", "FILE-1")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_filter_finds_rows_under_a_wrong_name(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_filter_finds_rows_under_a_wrong_name(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """A condition on offsets passed over a log by a name that its batches contradict, or over the
     log before it, without a word.
     """
@@ -240,9 +233,7 @@ UNREAD = ["4.log", "0004.log", f"{name_of(4, '.log')}.bak", "0000000000000000000
 
 @pytest.mark.checks("FILE-1", "FILE-2")
 @pytest.mark.parametrize("name", UNREAD)
-def test_a_log_that_no_broker_reads_is_told(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_that_no_broker_reads_is_told(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """The rows of a log with a wrong name were missing in a scan, without a word."""
     folder = partition(tmp_path / "t-0")
     log = folder / name_of(4, ".log")
@@ -268,9 +259,7 @@ def test_a_log_that_no_broker_reads_is_told(
     assert any("no broker reads" in (one or "") for one in damage)
 
 
-def test_logs_that_wait_for_their_removal_stay_silent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_that_wait_for_their_removal_stay_silent(tmp_path: Path, capsys: Capsys) -> None:
     """A broker has removed them: their rows are in no table, and `dump` of a folder showed them."""
     folder = partition(tmp_path / "t-0")
     for suffix in (".log", ".index"):
@@ -280,7 +269,7 @@ def test_logs_that_wait_for_their_removal_stay_silent(
 
 @pytest.mark.parametrize("digits", [5000, 19, 0])
 def test_a_checkpoint_with_a_wild_number_is_no_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], digits: int
+    tmp_path: Path, capsys: Capsys, digits: int
 ) -> None:
     """A number of 5000 digits was an internal error: it is no offset, and no proof."""
     folder = partition(tmp_path / "t-0")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Finding, Summary, Verdict
+from segproof.findings import Finding, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
+from segproof_tests.reported_findings import judged
 from segproof_tests.store_files import ENTRIES, LOG_BYTES, OURS, SLOTS, long_store
 
 
@@ -30,13 +31,6 @@ def backed_up(
     for number in expired:
         logs[number].unlink()
     return store, folder
-
-
-def judged(path: Path) -> tuple[list[Finding], Summary]:
-    """Return the findings about a path, and the first summary."""
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
-    return found, summaries[0]
 
 
 def steps(note: Finding) -> str:

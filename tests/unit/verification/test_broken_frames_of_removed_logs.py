@@ -5,25 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from segproof.kafka import Record, write_batch
 from segproof.verification import verify
 from segproof_tests.partition_files import name_of
-
-
-def log(first: int, end: int) -> bytes:
-    """Return batches of one record each, all of one length."""
-    return b"".join(
-        write_batch([Record(n, 1000 + n, b"k", b"value")], base_offset=n) for n in range(first, end)
-    )
+from segproof_tests.small_logs import log_of
 
 
 def damaged(data: bytes, number: int) -> bytes:
     """Return batches, one with a length that leads beyond the log."""
-    at = number * len(log(0, 1)) + 8
+    at = number * len(log_of(0, 1)) + 8
     return data[:at] + b"\x40" + data[at + 1 :]
 
 
-FIRST, SECOND, THIRD = log(0, 4), log(4, 8), log(8, 10)
+FIRST, SECOND, THIRD = log_of(0, 4), log_of(4, 8), log_of(8, 10)
 CASES = {
     "a log between two swaps": (
         {(0, ".log.swap"): FIRST, (4, ".log"): damaged(SECOND, 0), (8, ".log.swap"): THIRD},

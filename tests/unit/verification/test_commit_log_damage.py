@@ -18,6 +18,8 @@ from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.store_files import LOG, copied_store
 
 ROLLED = "rolled-4.9.8"
@@ -38,9 +40,7 @@ def damages(store: Path) -> list[Finding]:
 
 @pytest.mark.checks(*LAWS)
 @pytest.mark.parametrize("kind", ["body", "magic", "size", "zeros", "blank", "blank to the end"])
-def test_messages_behind_damage_are_counted(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_behind_damage_are_counted(kind: str, tmp_path: Path, capsys: Capsys) -> None:
     """One message of a real store is damaged: an error tells how many lie behind, and how many are
     lost, by the queues; no hint lets a broker start."""
     store = copied_store(tmp_path, ROLLED)
@@ -84,9 +84,7 @@ def test_a_torn_tail_has_nothing_sound_behind_it(tmp_path: Path) -> None:
     at, message = places(store)[-1]
     for folder in ("index", "consumequeue"):
         (store / folder).rename(tmp_path / folder)
-    data = bytearray((store / LOG).read_bytes())
-    data[at + 60 : at + message.total_size] = bytes(message.total_size - 60)
-    (store / LOG).write_bytes(data)
+    put_bytes(store / LOG, at + 60, bytes(message.total_size - 60))
     (told,) = damages(store)
     assert told.severity is Severity.WARNING
     assert "behind it in" not in told.message
@@ -131,7 +129,7 @@ def test_what_an_earlier_recovery_cut_off_is_told_as_older(tmp_path: Path) -> No
     assert "a recovery after an abnormal stop" in told.hint
 
 
-def test_a_blank_end_hides_no_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_blank_end_hides_no_messages(tmp_path: Path, capsys: Capsys) -> None:
     """A broker goes on with the next file behind a false blank end, and cuts nothing; messages
     behind a true one that an earlier recovery has cut off are no loss."""
     images = log_images(drawn(30), SIZE)
@@ -203,7 +201,7 @@ def test_a_file_that_the_next_start_does_not_read_is_told_apart(tmp_path: Path) 
 
 
 def test_a_rebuild_that_cuts_says_how_many_messages_it_leaves_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     """Of a log with a hole an index is made only if asked for, and never without the number."""
     store = copied_store(tmp_path, ROLLED)
@@ -225,9 +223,7 @@ def test_messages_behind_a_false_blank_end_are_not_left_out_in_silence(tmp_path:
     """A broker passes over them: an index without them is made only if asked for, and counts
     them."""
     store = copied_store(tmp_path)
-    data = bytearray((store / LOG).read_bytes())
-    data[746:754] = blank_tail(len(data) - 746)[:8]
-    (store / LOG).write_bytes(data)
+    put_bytes(store / LOG, 746, blank_tail((store / LOG).stat().st_size - 746)[:8])
     (told,) = rebuild_index(store, tmp_path / "a", 16, 64).findings
     assert ("RMQDISK-24", 746) == (told.law, told.position)
     assert "6 sound messages" in told.message

@@ -10,6 +10,7 @@ from segproof.findings import Summary, Verdict
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.partition_files import copied_partition, looked_at, name_of
 
 BASES = (0, 60, 162, 252, 342, 420, 517, 602)
@@ -111,9 +112,7 @@ def test_each_number_holds_in_drawn_logs(seed: int, tmp_path: Path) -> None:
     lost = rows[row][3] - rows[row][2] + 1
     how = random.choice(["flip", "cut", "cut, no index", "empty", "gone", "end"])
     if how == "flip":
-        data = bytearray(log.read_bytes())
-        data[rows[row][0] + 70] ^= 1
-        log.write_bytes(data)
+        flip_bits(log, rows[row][0] + 70)
     elif how in ("cut", "cut, no index"):
         without(log, row)
         for suffix in (".index", ".timeindex") if how == "cut, no index" else ():

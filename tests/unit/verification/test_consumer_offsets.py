@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Finding, Severity, Verdict
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.changed_bytes import put_bytes
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store
 
 COUNT = 24
@@ -50,8 +52,7 @@ def test_an_offset_beyond_its_queue_is_told(store: Path) -> None:
         assert part in first.message
     assert (text.index('"9"'), "9") == (second.position, second.actual)
     assert first.hint.startswith("decide by")
-    summaries: list[Summary] = []
-    list(verify(store, on_summary=summaries.append))
+    _, summaries = verified(store)
     assert Verdict.READABLE_WITH_DEFECTS is summaries[-1].verdict
 
 
@@ -93,9 +94,7 @@ def test_queues_that_lag_are_no_proof(store: Path) -> None:
     """A broker makes units again of the messages in the log: the later end counts."""
     write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:8}}}')
     (path,) = (store / "consumequeue" / "T" / "1").iterdir()
-    data = bytearray(path.read_bytes())
-    data[20 * 5 :] = bytes(len(data) - 20 * 5)
-    path.write_bytes(data)
+    put_bytes(path, 20 * 5, bytes(path.stat().st_size - 20 * 5))
     assert [] == told(store)
     shutil.rmtree(store / "consumequeue")
     assert [] == told(store)

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
+from segproof.findings import Severity, Verdict
 from segproof.verification import partition_places, verify
-from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_tests.partition_files import name_of
+from segproof_tests.printed_rows import Capsys, shown
+from segproof_tests.reported_findings import verified
+from segproof_tests.small_logs import batch
 
 A, B, C = ("B" * 21 + last for last in "AQg")
-LOG = write_batch([Record(0, 1000, b"k", b"value")], base_offset=0)
+LOG = batch(0)
 LIKELY = "Likely the id of {} is the wrong one"
 
 
@@ -62,8 +63,7 @@ def test_each_folder_of_a_contradiction_is_told(
         assert ("Likely" in message) is bool(likely)
         (alone,) = verify(data / name, laws=["DISK-50"])
         assert ("Likely" in alone.message) is bool(likely)
-    summaries: list[Summary] = []
-    list(verify(data, on_summary=summaries.append))
+    _, summaries = verified(data)
     sound = {Path(one.path).name for one in summaries if one.verdict is Verdict.SOUND}
     assert not sound & set(names)
 
@@ -93,15 +93,12 @@ def test_a_topic_id_of_many_topics_costs_each_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("DISK-50")
-def test_a_salvage_tells_of_the_id_that_it_copies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_salvage_tells_of_the_id_that_it_copies(tmp_path: Path, capsys: Capsys) -> None:
     """It said "everything kept", and a broker sets the saved partition aside."""
     data = lay(tmp_path / "data", {"plain-0": B, "txn-0": B})
     for source in (data, data / "plain-0"):
         out = tmp_path / f"saved-{source.name}"
-        assert 1 == cli.run(["salvage", str(source), "--out", str(out), "--jobs", "1"])
-        said = capsys.readouterr().out
+        said = shown(capsys, "salvage", source, "--out", out, "--jobs", "1", code=1)
         assert "everything kept" not in said
         assert "every batch kept" in said
         assert "plain-0/partition.metadata: " in said

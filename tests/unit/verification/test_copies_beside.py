@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from segproof.verification import verify
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import aged, copied_partition, name_of
 
 
 def damaged(folder: Path, base: int) -> None:
     """Overwrite some bytes in the middle of a log."""
     log = folder / name_of(base, ".log")
-    data = bytearray(log.read_bytes())
-    data[50_000:58_000] = bytes(8_000)
-    log.write_bytes(data)
+    put_bytes(log, 50_000, bytes(8_000))
 
 
 @pytest.mark.slow

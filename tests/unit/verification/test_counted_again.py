@@ -2,7 +2,6 @@
 """Every count of a summary and of findings, compared with a second way of counting."""
 
 import re
-import struct
 from pathlib import Path
 from random import Random
 
@@ -23,6 +22,8 @@ from segproof_harness.laws.borders.log_files import (
 )
 from segproof_tests.counted_again import counted, make_partition
 from segproof_tests.partition_files import write_segment
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 
 SEEDS = (*range(12), 98, 139, 169)
 """The last three draw a segment without its log before one that ends too early."""
@@ -33,8 +34,7 @@ def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
     """What was read, what is lost, and how many findings there are of each severity."""
     folder = tmp_path / "t-0"
     make_partition(folder, Random(seed))
-    told: list[Summary] = []
-    found = list(verify(folder, on_summary=told.append))
+    found, told = verified(folder)
     (summary,), again = told, counted(folder)
     names = [name for name in again.__dataclass_fields__ if name != "broken"]
     assert {name: getattr(again, name) for name in names} == {
@@ -49,14 +49,11 @@ def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("places", [1, 99, 100, 101, 102, 250])
-def test_places_above_a_hundred_are_counted(
-    places: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_places_above_a_hundred_are_counted(places: int, tmp_path: Path, capfd: Capsys) -> None:
     """The first hundred are told one by one, at their bytes; a last finding counts the others."""
-    entries = [struct.pack(">ii", 5, number) for number in range(places + 1)]
-    folder = write_segment(tmp_path / "t-0", b"", index=b"".join(entries))
-    summaries: list[Summary] = []
-    told = list(verify(folder, laws=["OFFIDX-2"], on_summary=summaries.append))
+    entries = offset_entries(*((5, number) for number in range(places + 1)))
+    folder = write_segment(tmp_path / "t-0", b"", index=entries)
+    told, summaries = verified(folder, laws=["OFFIDX-2"])
     assert [8 * number for number in range(1, min(places, 100) + 1)] == [
         one.position for one in told if one.position is not None
     ]
@@ -83,8 +80,7 @@ def test_a_lost_end_is_counted_from_the_last_sound_batch(
     last = 3 + beyond
     files = segment(rows, offset_entries((1, size), (last, last * size)), b"")
     write_files(files, tmp_path / "t-0")
-    told: list[Summary] = []
-    list(verify(tmp_path / "t-0", on_summary=told.append))
+    _, told = verified(tmp_path / "t-0")
     assert (beyond + broken, None) == (told[0].lost_at_least, told[0].lost_offsets)
 
 
@@ -100,8 +96,7 @@ def test_a_segment_without_its_log_is_counted_by_its_name(gap: int, tmp_path: Pa
         **segment(batch(last), b"", b"", base=last),
     }
     write_files(files, tmp_path / "t-0")
-    told: list[Summary] = []
-    list(verify(tmp_path / "t-0", on_summary=told.append))
+    _, told = verified(tmp_path / "t-0")
     assert ((0, 4) if gap else (4, 0)) == (told[0].lost_at_least, told[0].unproven_offsets)
 
 
@@ -113,8 +108,7 @@ def test_offsets_after_an_unread_batch_are_counted(gap: int, tmp_path: Path) -> 
     following = BASE + 4 + gap
     files = {**segment(rows, b"", b""), **segment(batch(following), b"", b"", base=following)}
     write_files(files, tmp_path / "t-0")
-    told: list[Summary] = []
-    list(verify(tmp_path / "t-0", on_summary=told.append))
+    _, told = verified(tmp_path / "t-0")
     assert (1, None if gap else 1) == (told[0].lost_at_least, told[0].lost_offsets)
 
 
@@ -125,8 +119,7 @@ def test_offsets_after_broken_bytes_are_counted(gap: int, tmp_path: Path) -> Non
     following = BASE + 2 + gap
     files = {**segment(log, b"", b""), **segment(batch(following), b"", b"", base=following)}
     write_files(files, tmp_path / "t-0")
-    told: list[Summary] = []
-    list(verify(tmp_path / "t-0", on_summary=told.append))
+    _, told = verified(tmp_path / "t-0")
     assert (gap, gap) == (told[0].lost_at_least, told[0].lost_offsets)
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
@@ -26,6 +25,7 @@ from segproof_tests.partition_files import (
     looked_at,
     name_of,
 )
+from segproof_tests.small_logs import batch
 
 INDEXES = (".index", ".timeindex")
 Rows = list[tuple[int, int, int, int]]
@@ -226,16 +226,16 @@ def segments(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
     begin = 0
     for at in range(10):
         time = 10 * at + draw(st.sampled_from([30, 30, 30, 5]))
-        batch = write_batch([Record(at, time, b"k", bytes(9 + at % 3))], base_offset=at)
+        one = batch(at, bytes(9 + at % 3), b"k", time=time)
         kind = draw(st.sampled_from(["kept", "kept", "kept", "kept", "gone", "gone", "bad"]))
         if draw(st.integers(0, 3)):  # the last batch of its append
-            wrong = draw(st.sampled_from([0, 0, 0, 0, 1, len(batch)]))
+            wrong = draw(st.sampled_from([0, 0, 0, 0, 1, len(one)]))
             positions.append((at, begin + wrong))
             stamps.append((time + draw(st.sampled_from([0, 0, 0, 3])), at))
-            begin = whole + len(batch)
-        whole += len(batch)
+            begin = whole + len(one)
+        whole += len(one)
         if kind != "gone":
-            log += batch[:-1] + bytes([batch[-1] ^ (kind == "bad")])
+            log += one[:-1] + bytes([one[-1] ^ (kind == "bad")])
     return log, offset_entries(*positions), time_entries(*stamps)
 
 

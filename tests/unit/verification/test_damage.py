@@ -9,7 +9,7 @@ import pytest
 
 from segproof.checksums import crc32c
 from segproof.counts import plural
-from segproof.findings import Severity, Summary
+from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
 from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.salvaging.salvage import salvage
@@ -17,13 +17,10 @@ from segproof.stretches.kafka import framing
 from segproof.verification import verify
 from segproof.verifying import batch_checks
 from segproof_tests.partition_files import write_segment
+from segproof_tests.reported_findings import verified
+from segproof_tests.small_logs import batch, log_of
 
 ZERO = "0" * 20
-
-
-def batch(offset: int) -> bytes:
-    """Return a plain batch."""
-    return write_batch([Record(offset, 1000, None, b"value")], base_offset=offset)
 
 
 @pytest.mark.checks("DUMP-6", "SCAN-2", "DISK-23")
@@ -145,8 +142,7 @@ def test_a_wrong_base_offset_behind_damage_costs_no_offset(tmp_path: Path) -> No
     log[3] = log[3][:66] + b"?" + log[3][67:]
     log[9] = log[9][:5] + b"\1" + log[9][6:]
     folder = write_segment(tmp_path / "t-0", b"".join(log))
-    summaries: list[Summary] = []
-    (finding,) = verify(folder, laws=["BATCH-3"], on_summary=summaries.append)
+    (finding,), summaries = verified(folder, laws=["BATCH-3"])
     assert "15 sound batches follow" in finding.message
     assert "1 batch with a wrong base offset can be saved, as its place st" in finding.message
     assert "in 1 place are lost, with 1 offset" in finding.message
@@ -180,8 +176,8 @@ def test_records_that_do_not_inflate_have_a_hint_to_act_on(tmp_path: Path) -> No
 @pytest.mark.checks("DUMP-6")
 def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
     """A topic that keeps copies of batches may end in a torn one: a torn tail all the same."""
-    outer = write_batch([Record(7, 1000, None, batch(0) * 3)], base_offset=7)
-    before = b"".join(batch(offset) for offset in range(7))
+    outer = batch(7, batch(0) * 3)
+    before = log_of(0, 7)
     (finding,) = verify(write_segment(tmp_path / "t-0", before + outer[:-1]))
     assert ("DUMP-6", Severity.WARNING) == (finding.law, finding.severity)
 
@@ -206,7 +202,7 @@ def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     """Then no hint leaves the log to a recovery, which might delete what was not found."""
     monkeypatch.setattr(framing, "WORK_BYTES", 0)
     monkeypatch.setattr(framing, "WORK_BYTES_OF_A_BYTE", 0)
-    large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
+    large = batch(1, bytes(2000))
     bad = large[:8] + b"\x7f" + large[9:]
     folder = write_segment(tmp_path / "t-0", batch(0) + bad + batch(2))
     (finding,) = verify(folder)

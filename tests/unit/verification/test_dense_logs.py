@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
@@ -29,17 +28,14 @@ from segproof_tests.partition_files import (
     without_first_key,
     write_segment,
 )
+from segproof_tests.small_logs import batch
 
 BASES = (0, 3, 6, 9)
 
 
-def log_of(*offsets: int, keyless: int | None = None) -> bytes:
+def dense(*offsets: int, keyless: int | None = None) -> bytes:
     """Return batches of one record, each with a key but that of one offset."""
-    keys = (None if at == keyless else b"k" for at in offsets)
-    return b"".join(
-        write_batch([Record(at, 9 + at, key, b"v" * 9)], base_offset=at)
-        for at, key in zip(offsets, keys, strict=True)
-    )
+    return b"".join(batch(at, key=None if at == keyless else b"k") for at in offsets)
 
 
 def saved(folder: Path) -> SalvagedPartition:
@@ -249,7 +245,7 @@ def test_zeros_in_place_of_closed_logs(zeroed: tuple[int, ...], tmp_path: Path) 
     """The summary told offsets by names alone, and no loss of closed logs."""
     folder = tmp_path / "t-0"
     for base in BASES:
-        log = log_of(*range(base, base + 3))
+        log = dense(*range(base, base + 3))
         log = bytes(len(log)) if base in zeroed else log
         write_segment(folder, log, base, index=b"", timeindex=b"")
     lost = 3 * len({*zeroed} - {9})
@@ -272,9 +268,7 @@ def partitions(draw: st.DrawFn) -> dict[str, bytes]:
         offsets = draw(st.sets(st.sampled_from(range(base, base + 3))))
         is_whole = draw(st.booleans())
         files[name_of(base, ".log")] = (
-            log_of(*range(base, base + 3), keyless=keyless)
-            if is_whole
-            else log_of(*sorted(offsets))
+            dense(*range(base, base + 3), keyless=keyless) if is_whole else dense(*sorted(offsets))
         )
         for suffix in draw(st.sets(st.sampled_from(INDEXES))):
             files[name_of(base, suffix)] = b""
@@ -319,7 +313,7 @@ def test_a_record_without_a_key_before_a_gap(
     folder = tmp_path / "data" / "t-0"
     for offsets in ((0, 1, 2), (6, 7, 8)):
         images = {"index": b"", "timeindex": b""}
-        write_segment(folder, log_of(*offsets, keyless=keyless), offsets[0], **images)
+        write_segment(folder, dense(*offsets, keyless=keyless), offsets[0], **images)
     if cleaned:
         (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 6\n")
     summary, found = looked_at(aged(folder))

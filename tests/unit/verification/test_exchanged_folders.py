@@ -13,6 +13,7 @@ from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.partition_files import aged
+from segproof_tests.reported_findings import verified
 
 
 @pytest.mark.checks("DISK-38")
@@ -44,8 +45,7 @@ def test_folders_that_exchanged_names_lost_nothing(tmp_path: Path, wrong: str) -
     if wrong == "cut":  # the log of the longer name has lost its end, and so ends elsewhere
         log = max((data / longer).glob("*.log"))
         log.write_bytes(log.read_bytes()[:-1])
-    summaries: list[Summary] = []
-    found = list(verify(data, on_summary=summaries.append))
+    found, summaries = verified(data)
     about = [one for one in found if one.law == "DISK-38"]
     assert about
     is_named = [f"{data / shorter} may have exchanged names" in one.message for one in about]
@@ -86,8 +86,7 @@ def tell_ends(data: Path, other: str, end: int) -> None:
 
 def looked(data: Path) -> tuple[Summary, list[Finding]]:
     """Return the summary of `a-0`, and what is said of its checkpoints; salvage counts alike."""
-    summaries: list[Summary] = []
-    found = list(verify(aged(data / "a-0"), on_summary=summaries.append))
+    found, summaries = verified(aged(data / "a-0"))
     (told,) = salvage(data / "a-0", data.parent / "saved")
     assert summaries[-1].lost_at_least == told.lost_offsets
     return summaries[-1], [one for one in found if one.law == "DISK-38"]

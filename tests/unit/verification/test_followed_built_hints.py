@@ -26,6 +26,7 @@ from segproof_tests.hint_commands import commands_in, is_run, unknown_commands
 from segproof_tests.hint_places import built_places, constants, places_in
 from segproof_tests.hint_words import faults_of
 from segproof_tests.plain_reader import readable_in
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import state_of
 
 SITUATIONS = {
@@ -59,7 +60,7 @@ def _state(folder: Path) -> tuple[object, ...]:
 
 def check_followed(
     hint: Hint, found: Finding, before: list[Finding], situation: Situation, folder: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:  # fmt: skip
     """Follow the hint of a finding, and fail for what it costs, and for what it leaves."""
     commands = [one for one in commands_in(found.hint) if is_run(one)]
@@ -92,7 +93,7 @@ def check_followed(
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_a_built_hint_is_followed(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the page nor a test had any of these hints, since no constant has their words."""
     folder = tmp_path / "here"
@@ -176,7 +177,7 @@ HARMFUL = [
 @pytest.mark.parametrize(("name", "command", "words"), HARMFUL)
 def test_a_planted_built_hint_that_harms_is_caught(
     name: str, command: str, words: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys,
 ) -> None:  # fmt: skip
     """One that removes, overwrites, makes too little, or has a command that does not run."""
     folder = tmp_path / "here"
@@ -216,7 +217,7 @@ def _write_another_bootstrap(folder: Path) -> None:
 )
 def test_a_planted_step_that_harms_is_caught(
     constant: str, step: Callable[[Path], object], words: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys,
 ) -> None:  # fmt: skip
     """One that removes what is not told, mends nothing, or does nothing."""
     known = next(one for one in given_hints.SITUATIONS if one.place == constant)
@@ -228,9 +229,7 @@ def test_a_planted_step_that_harms_is_caught(
         check_followed(hint, found, findings, situation, tmp_path, capsys)
 
 
-def test_a_built_hint_that_nobody_follows_is_caught(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_built_hint_that_nobody_follows_is_caught(tmp_path: Path, capsys: Capsys) -> None:
     """One that changes files, prints no command and has no step."""
     situation = replace(SITUATIONS[NO_ID], step=None)
     hint, found, findings = found_in(situation, tmp_path)

@@ -26,6 +26,7 @@ from segproof_harness.laws.file_damages import Example, cut, overwrite, remove
 from segproof_tests.followed_hints import errors_of, run_command
 from segproof_tests.hint_commands import followed_commands
 from segproof_tests.plain_reader import files_in, messages_in
+from segproof_tests.printed_rows import Capsys
 
 DECIDES = re.compile(
     r"\b(?:nothing|compare|look|check|verify again|find|give|keep|leave|read|say|ask|see"
@@ -72,7 +73,7 @@ def situation_of(example: Example, folder: Path) -> Situation:
     return Situation(path, example, tuple(verify(shown, deep=example.deep)))
 
 
-def follow(hint: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Path]:
+def follow(hint: str, folder: Path, capsys: Capsys) -> Iterator[Path]:
     """Do what the commands of a hint say; yield the directories that they have made."""
     for command in followed_commands(hint):
         there = {path for path in folder.rglob("*") if path.is_dir()}
@@ -93,9 +94,7 @@ def whole(made: Path, old: Path) -> Path:
     return copy.parent
 
 
-def check_followed(
-    found: Finding, situation: Situation, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def check_followed(found: Finding, situation: Situation, folder: Path, capsys: Capsys) -> None:
     """Follow a hint, and fail for what it costs, and for what it leaves."""
     old = situation.path
     files, before = files_in(old), messages_in(old)
@@ -120,7 +119,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_followed_hint_loses_nothing_and_ends_the_finding(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """Where a hint has no command, it says by what a person decides."""
     monkeypatch.chdir(tmp_path)
@@ -158,7 +157,7 @@ REFUSED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_hint_of_rebuild_is_followed(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """It cuts a tail only where no sound batch, or message, follows."""
     monkeypatch.chdir(tmp_path)
@@ -202,7 +201,7 @@ def test_a_planted_hint_that_harms_is_caught(
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """One that removes, cuts, mends nothing, or has a command that bash does not read."""
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Severity, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
@@ -17,6 +16,7 @@ from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.format.index_of_log import log_is_that_of_its_indexes
 from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
+from segproof_tests.small_logs import batch, log_of
 
 INDEXES = (".index", ".timeindex")
 
@@ -175,7 +175,7 @@ def test_verify_agrees_with_the_model(
             late = 10**6 if time == "elsewhere" else 0
             stamps.append((10 * at + 10 + late + (time == "wrong"), at))
         if at not in gone:
-            log += write_batch([Record(at, 10 * at + 10, b"k", b"v")], base_offset=at)
+            log += batch(at, time=10 * at + 10)
     images = {
         name_of(0, ".log"): log,
         name_of(0, ".index"): offset_entries(*positions),
@@ -192,7 +192,7 @@ def test_verify_agrees_with_the_model(
 @pytest.mark.checks("DISK-69")
 def test_the_draws_have_both_answers() -> None:
     """Logs that are and are not those of their indexes are among what the model judges."""
-    log = b"".join(write_batch([Record(at, 9, b"k", b"v")], base_offset=at) for at in range(9))
+    log = log_of(0, 9, time=9)
     for shift in (0, 1):
         positions = [(at, at * (len(log) // 9) + shift) for at in range(9)]
         index, times = offset_entries(*positions), time_entries((9 + shift, 0))

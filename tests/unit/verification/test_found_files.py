@@ -19,6 +19,7 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ, partition_of
 from segproof_harness.laws.borders.store_files import record
 from segproof_harness.reports.verdicts import split_commands
+from segproof_tests.reported_findings import verified
 
 PLAIN = partition_of(KAFKA / "plain")
 STORE = ROCKETMQ / "rolled-4.9.8" / "store"
@@ -173,8 +174,7 @@ def test_content_with_damage(
 
 def unread(path: Path) -> tuple[list[Finding], list[Summary]]:
     """Return what was not looked into at a path, and the summaries."""
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
+    found, summaries = verified(path)
     return [one for one in found if one.law in UNREAD], summaries
 
 

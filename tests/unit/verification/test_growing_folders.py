@@ -7,7 +7,6 @@ returned, files that were opened, paths that were looked at, and entries read in
 
 import os
 import shutil
-import struct
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,7 +18,6 @@ import pytest
 from segproof import scan
 from segproof.files import RealFiles
 from segproof.inventory import small_files
-from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import read_checkpoint
 from segproof.reading.log_differences import LogFileFacts
 from segproof.rocketmq.commit_log import CommitLog
@@ -27,8 +25,11 @@ from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
+from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_harness.laws.borders.store_files import LOG, LOG_BYTES, SIZE, TIME, log_of, record
+from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.partition_files import aged, name_of
+from segproof_tests.small_logs import batch
 
 FEW = 6
 """So many of what grows; then twice and three times as many."""
@@ -39,13 +40,13 @@ A_FEW = 8
 def write_log(folder: Path, base: int, offsets: Iterable[int], key: bytes | None = b"k") -> None:
     """Write a segment with a batch of one record for each offset, and its indexes."""
     offsets = list(offsets)
-    batches = [write_batch([Record(one, one, key, b"v")], base_offset=one) for one in offsets]
+    batches = [batch(one, key=key) for one in offsets]
     starts = [sum(map(len, batches[:row])) for row in range(len(batches))]
     entries = list(zip(offsets, starts, strict=True))[1:]
     (folder / name_of(base, ".log")).write_bytes(b"".join(batches))
-    index = b"".join(struct.pack(">ii", one - base, start) for one, start in entries)
+    index = offset_entries(*((one - base, start) for one, start in entries))
     (folder / name_of(base, ".index")).write_bytes(index)
-    last = struct.pack(">qi", offsets[-1], offsets[-1] - base)
+    last = time_entries((1000 + offsets[-1], offsets[-1] - base))
     (folder / name_of(base, ".timeindex")).write_bytes(last)
 
 
@@ -99,9 +100,7 @@ def broken(folder: Path, count: int) -> None:
     whole(folder, count)
     for log in [*folder.glob("*.log")]:
         shutil.copyfile(log, f"{log}.bak")
-        data = bytearray(log.read_bytes())
-        data[-1] ^= 1
-        log.write_bytes(data)
+        flip_bits(log, -1)
 
 
 def removed(folder: Path, count: int) -> None:

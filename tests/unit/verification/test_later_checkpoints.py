@@ -13,6 +13,7 @@ from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store
 
 
@@ -27,8 +28,7 @@ def newest_of(store: Path) -> int:
 
 def told(store: Path) -> tuple[list[Finding], Summary]:
     """Return the findings of the checkpoint's times, and the summary."""
-    summaries: list[Summary] = []
-    found = list(verify(store, on_summary=summaries.append))
+    found, summaries = verified(store)
     return [one for one in found if one.law == "RMQDISK-53"], summaries[-1]
 
 

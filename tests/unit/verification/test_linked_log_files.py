@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Summary, Verdict
+from segproof.findings import Verdict
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store
 
 
@@ -31,8 +32,7 @@ def moved(top: Path, gone: list[int], linked: list[int]) -> tuple[Path, Path]:
 def test_older_files_beside_a_linked_one_are_named(linked: int, tmp_path: Path) -> None:
     """The link hid that the folder has an earlier file of the log."""
     store, folder = moved(tmp_path, [0, 1, 2][: linked + 1], [1, 2][:linked])
-    summaries: list[Summary] = []
-    found = list(verify(store, on_summary=summaries.append))
+    found, summaries = verified(store)
     (note,) = (one for one in found if one.law == "RMQDISK-41")
     assert (os.fspath(folder), "1") == (note.path, note.actual)
     assert (Verdict.SOUND, 1) == (summaries[0].verdict, summaries[0].not_looked_into)

@@ -12,11 +12,13 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
-from segproof.kafka import Record, read_batch, write_batch, write_empty_batch
+from segproof.kafka import read_batch, write_empty_batch
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_tests.altered_files import altered, defects_on, disturbed, listed
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.small_logs import batch
 
 DATA = KAFKA
 TXN = "00000000000000001014"
@@ -141,12 +143,12 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
     ] == [(one.law, one.path, one.position) for one in notes]
     assert ["SEG-7", "DISK-9"] == [one.law for one in defects_on(REAL_FILES, folder)]
     end = int(log.stem) + entries[len(used) - 3][0] + 1000
-    later = write_batch([Record(end, 1 << 41, None, b"v")], base_offset=end)
+    later = batch(end, time=1 << 41)
     log.write_bytes(log.read_bytes() + later)
     assert [] == defects_on(REAL_FILES, folder)
     # a damaged entry before sound ones, a trimmed file, and a closed segment
     whole = index.read_bytes()
-    index.write_bytes(whole[:8] + struct.pack(">ii", used[1][0], used[1][1] + 1) + whole[16:])
+    index.write_bytes(whole[:8] + offset_entries((used[1][0], used[1][1] + 1)) + whole[16:])
     assert [8] == [one.position for one in defects_on(REAL_FILES, folder)][:1]
     index.write_bytes(whole[: 8 * len(used)])
     assert ["SEG-7", "SEG-7"] == [one.law for one in defects_on(REAL_FILES, folder)]

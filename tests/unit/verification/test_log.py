@@ -15,8 +15,8 @@ import pytest
 
 from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
-from segproof.findings import Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.findings import Severity, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_snapshot import (
@@ -29,8 +29,11 @@ from segproof.processes import Workers
 from segproof.verification import verify
 from segproof.verifying import path_verification, producer_checks, transaction_checks
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests.altered_files import defects_on, disturbed
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.reported_findings import verified
 
 DATA = KAFKA
 MINUTE = 60_000
@@ -65,10 +68,8 @@ def end(
     offset: int, *, producer: int = 7, time: int = 1000, coordinator: int = 3, kind: str = "COMMIT"
 ) -> bytes:
     """Return a marker."""
-    return write_end_transaction_marker(
-        kind, offset=offset, timestamp=time, producer_id=producer, producer_epoch=0,
-        coordinator_epoch=coordinator,
-    )  # fmt: skip
+    named = {"timestamp": time, "producer_id": producer, "coordinator_epoch": coordinator}
+    return marker(offset, kind, **named)
 
 
 def log(folder: Path, *segments: tuple[int, list[bytes]], **others: bytes) -> Path:
@@ -406,8 +407,7 @@ def test_a_wrong_log_start_is_no_loss_by_itself(
         if end is not None:
             (tmp_path / name).write_text(f"0\n1\nt 0 {end}\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 800\n")
-    told: list[Summary] = []
-    (one,) = verify(tmp_path / "t-0", laws=["DISK-43"], on_summary=told.append)
+    (one,), told = verified(tmp_path / "t-0", laws=["DISK-43"])
     is_agreed = ends == (2, 2)
     assert one.severity is ERROR
     assert is_agreed == ("both say that the log ends there" in one.message)
@@ -540,9 +540,7 @@ def test_processes_say_the_same(tmp_path: Path) -> None:
     path = folder / name_of(1732, ".snapshot")
     first, *rest = read_snapshot(path.read_bytes())
     path.write_bytes(write_snapshot([replace(first, producer_epoch=-1), *rest]))
-    data = bytearray((folder / name_of(1014, ".log")).read_bytes())
-    data[12:16] = (9).to_bytes(4, "big")
-    (folder / name_of(1014, ".log")).write_bytes(data)
+    put_bytes(folder / name_of(1014, ".log"), 12, (9).to_bytes(4, "big"))
     one, two = (list(verify(folder, jobs=jobs)) for jobs in (1, 2))
     assert one == two
     assert {"PROD-14", "DISK-28", "DISK-37"} == {each.law for each in one if each.is_defect}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log directories of a broker: folders that end a start, partitions twice, missing small files."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Finding, Severity, Verdict
 from segproof.inventory import folder_extents
 from segproof.verification import partition_places, verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.printed_rows import Capsys, jsonl
+from segproof_tests.reported_findings import verified
 
 PLAIN = partition_of(KAFKA / "plain")
 
@@ -128,9 +130,7 @@ def test_what_is_no_folder_ends_no_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("DISK-48")
-def test_a_partition_in_two_directories_of_a_broker(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_partition_in_two_directories_of_a_broker(tmp_path: Path, capsys: Capsys) -> None:
     """Both were sound, below one path and as two paths of one call."""
     one, two = broker(tmp_path / "one"), broker(tmp_path / "two", directory="b")
     for path in (two / "plain-0").glob("00000000000000000693.*"):
@@ -141,8 +141,7 @@ def test_a_partition_in_two_directories_of_a_broker(
     assert {Severity.ERROR} == {each.severity for each in found}
     command = found[1].reproduce.split()[1:]
     for given in (["verify", str(one), str(two), "--law", "DISK-48"], command):
-        assert 1 == cli.run([*given, "--format", "jsonl"])
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        rows = jsonl(capsys, *given, code=1)
         paths = {row["path"] for row in rows if row.get("type") is None}
         assert {str(one / "plain-0"), str(two / "plain-0")} == paths
         verdicts = {row["verdict"] for row in rows if row.get("kind") == "partition"}
@@ -197,9 +196,7 @@ def _zeroed(one: Path, two: Path) -> None:
 
 def _cut_and_damaged(one: Path, two: Path) -> None:
     (one / LAST).unlink()
-    log = bytearray((two / LAST).read_bytes())
-    log[100] ^= 1
-    (two / LAST).write_bytes(log)
+    flip_bits(two / LAST, 100)
 
 
 def _renamed(one: Path, two: Path) -> None:
@@ -235,9 +232,7 @@ def test_only_what_was_read_says_which_copy_has_more(
 
 
 def _damaged(path: Path, name: str) -> None:
-    log = bytearray((path / name).read_bytes())
-    log[len(log) // 2] ^= 1
-    (path / name).write_bytes(log)
+    flip_bits(path / name, (path / name).stat().st_size // 2)
 
 
 SECOND = "00000000000000000060.log"
@@ -486,9 +481,7 @@ def test_no_partition_is_left_out_for_a_copied_id(
 
 
 @pytest.mark.checks("DISK-26")
-def test_one_directory_by_two_paths_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_directory_by_two_paths_is_told(tmp_path: Path, capsys: Capsys) -> None:
     """Each was sound, without a word; the same path twice is no such case."""
     data, link = broker(tmp_path / "data"), tmp_path / "link"
     link.symlink_to(data)
@@ -566,8 +559,7 @@ def test_a_data_directory_without_a_partition(tmp_path: Path, going: int) -> Non
         shutil.copytree(PLAIN, data / f"old-{number}.0123456789abcdef0123456789abcdef-delete")
     for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
         (data / name).write_text("0\n0\n")
-    summaries: list[Summary] = []
-    found = list(verify(data, on_summary=summaries.append))
+    found, summaries = verified(data)
     assert [] == [one for one in found if one.is_defect]
     assert [(str(data), Verdict.SOUND)] == [(one.path, one.verdict) for one in summaries]
     assert cli.run(["ls", str(data)]) == 0

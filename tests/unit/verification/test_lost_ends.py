@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka import Record, write_batch
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_snapshot import write_snapshot
@@ -19,7 +19,7 @@ from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
-from segproof_harness.laws.borders.log_files import time_entries
+from segproof_harness.laws.borders.log_files import marker, time_entries
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
 from segproof_tests.partition_files import (
     aged,
@@ -28,6 +28,7 @@ from segproof_tests.partition_files import (
     name_of,
     write_segment,
 )
+from segproof_tests.reported_findings import verified
 
 WARNING, ERROR = Severity.WARNING, Severity.ERROR
 RECOVERY, WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
@@ -36,8 +37,7 @@ CLEANER = "cleaner-offset-checkpoint"
 
 def looked(path: Path) -> tuple[dict[str, Finding], Summary]:
     """Return the first finding of each law, and the summary of the partition."""
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
+    found, summaries = verified(path)
     return {one.law: one for one in reversed(found)}, summaries[-1]
 
 
@@ -184,11 +184,9 @@ def test_a_torn_tail_hides_no_checkpoint(name: str, tmp_path: Path) -> None:
 @pytest.mark.checks("DISK-32")
 def test_a_transaction_of_an_earlier_segment_is_open_where_the_tail_is_torn(tmp_path: Path) -> None:
     """Its marker may be in the torn bytes, so it was not told at all."""
-    marker = write_end_transaction_marker(
-        "COMMIT", offset=2, timestamp=1, producer_id=7, producer_epoch=0, coordinator_epoch=0
-    )
+    end = marker(2, "COMMIT")
     folder = write_segment(tmp_path / "t-0", batch(0, producer=7))
-    for tail, severities in {marker[:40]: [WARNING], marker: [], b"": [Severity.NOTE]}.items():
+    for tail, severities in {end[:40]: [WARNING], end: [], b"": [Severity.NOTE]}.items():
         write_segment(folder, batch(1) + tail, 1)
         found = verify(folder, laws=["DISK-32"])
         assert severities == [one.severity for one in found]

@@ -29,6 +29,7 @@ from segproof.kafka import Record, write_batch, write_empty_batch, write_end_tra
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry, write_snapshot
 from segproof.verification import VERIFIED_LAWS, verify
+from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.kafka.format.transaction_index import AbortedTxn
@@ -180,7 +181,7 @@ class Writer:
     def close(self) -> None:
         """Write the last time entry."""
         if self.largest[0] > self.stored:
-            entry = struct.pack(">qi", self.largest[0], self.largest[1] - self.base)
+            entry = time_entries((self.largest[0], self.largest[1] - self.base))
             self.put_entry(".timeindex", entry)
             self.stored = self.largest[0]
 
@@ -192,7 +193,7 @@ class Writer:
         if timestamp > self.largest[0]:
             self.largest = (timestamp, named)
         if indexed and log:
-            self.put_entry(".index", struct.pack(">ii", key - self.base, len(log)))
+            self.put_entry(".index", offset_entries((key - self.base, len(log))))
             self.close()
         log.extend(batch)
         self.offset = last + 1

@@ -6,12 +6,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity
-from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.verification import verify
 from segproof.verifying.log_directories import places_below
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import in_memory, name_of
+from segproof_tests.small_logs import batch, log_of
 
 DATA = "/data"
 CHECKPOINTS = (
@@ -22,14 +22,6 @@ CHECKPOINTS = (
 )
 BEHIND = frozenset(CHECKPOINTS) - {"log-start-offset-checkpoint"}
 STATE = "0123456789abcdef" * 2
-
-
-def log(base_offset: int, count: int) -> bytes:
-    """Return batches of one record each."""
-    offsets = range(base_offset, base_offset + count)
-    return b"".join(
-        write_batch([Record(each, 1, b"k", b"v")], base_offset=each) for each in offsets
-    )
 
 
 def inside(offset: int, suffix: str) -> str:
@@ -63,7 +55,7 @@ def test_offsets_of_a_data_directory(
     known: set[tuple[str, int]],
 ) -> None:
     """What the checkpoints say of a log is reported exactly where it breaks a law."""
-    contents = {inside(base_offset, ".log"): log(base_offset, count)}
+    contents = {inside(base_offset, ".log"): log_of(base_offset, base_offset + count)}
     contents |= {f"{topic}-{number}/": b"" for topic, number in known}
     listed = {("t", 0)} | others
     for name, offset in told.items():
@@ -101,7 +93,7 @@ def test_offsets_of_a_data_directory(
 )
 def test_marker_of_a_clean_stop(data: bytes) -> None:
     """A note says that its content is none of Kafka's."""
-    contents = {inside(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
+    contents = {inside(0, ".log"): batch(0), ".kafka_cleanshutdown": data}
     findings = list(verify(DATA, files=in_memory(contents, DATA)))
     assert bool(of("DISK-40", findings)) is not holds("DISK-40", data)
 
@@ -120,7 +112,7 @@ FOLDERS = st.sampled_from(
 @given(folders=st.sets(FOLDERS), is_brokers=st.booleans())
 def test_folders_in_a_log_directory(folders: set[str], is_brokers: bool) -> None:
     """A folder at whose name a start ends is an error; without a broker's own files a note."""
-    contents = {inside(0, ".log"): log(0, 1)} | {f"{name}/": b"" for name in folders}
+    contents = {inside(0, ".log"): batch(0)} | {f"{name}/": b"" for name in folders}
     contents |= {"meta.properties": b"version=1\nnode.id=1\n"} if is_brokers else {}
     found = of("DISK-47", list(verify(DATA, files=in_memory(contents, DATA))))
     wrong = {f"{DATA}/{name}" for name in folders if not holds("DISK-47", [name])}
@@ -142,7 +134,7 @@ def test_folders_in_a_log_directory(folders: set[str], is_brokers: bool) -> None
 def test_layout_of_another_product(names: set[str]) -> None:
     """One finding, and nothing else, where a segment has a name of Redpanda's."""
     contents = {f"kafka/t/0_1/{name}": b"x" for name in names}
-    contents[f"other/{inside(0, '.log')}"] = log(0, 1)
+    contents[f"other/{inside(0, '.log')}"] = batch(0)
     findings = list(verify(DATA, files=in_memory(contents, DATA)))
     found = of("DISK-46", findings)
     assert bool(found) is not holds("DISK-46", names)
@@ -164,7 +156,7 @@ def test_partitions_of_one_broker_have_one_folder(
     places: set[tuple[str, str]], node: str, directory: str
 ) -> None:
     """An error in one directory, and in two of one broker with ids of their own."""
-    contents = {f"{disk}/{name}/{name_of(0, '.log')}": log(0, 1) for disk, name in places}
+    contents = {f"{disk}/{name}/{name_of(0, '.log')}": batch(0) for disk, name in places}
     told = b"version=1\ncluster.id=c\nnode.id=%s\n"
     contents["disk1/meta.properties"] = told % b"1" + b"directory.id=" + b"a" * 22
     contents["disk2/meta.properties"] = told % node.encode()
@@ -192,7 +184,7 @@ def test_small_files_that_the_partitions_beside_have(own: set[str], beside: set[
         "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ",
         "leader-epoch-checkpoint": b"0\n0\n",
     }
-    contents = {f"t-{number}/{name_of(0, '.log')}": log(0, 1) for number in (0, 1)}
+    contents = {f"t-{number}/{name_of(0, '.log')}": batch(0) for number in (0, 1)}
     contents |= {f"t-0/{name}": texts[name] for name in own}
     contents |= {f"t-1/{name}": texts[name] for name in beside}
     found = of("DISK-49", list(verify(DATA, files=in_memory(contents, DATA))))
@@ -207,7 +199,7 @@ def test_small_files_that_the_partitions_beside_have(own: set[str], beside: set[
 def test_topic_ids_that_contradict_each_other(ids: list[str]) -> None:
     """Two ids of one topic, and one id of two topics, were sound."""
     folders = {f"{topic}-{number}": topic for topic in "tu" for number in (0, 1)}
-    contents = {f"{folder}/{name_of(0, '.log')}": log(0, 1) for folder in folders}
+    contents = {f"{folder}/{name_of(0, '.log')}": batch(0) for folder in folders}
     for folder, last in zip(folders, ids, strict=True):
         text = f"version: 0\ntopic_id: {'B' * 21}{last}"
         contents[f"{folder}/partition.metadata"] = text.encode("ascii")
@@ -241,7 +233,7 @@ def test_log_directories_of_one_call_are_of_one_node(ids: list[tuple[str, int, s
         told = f"version=1\ncluster.id={cluster}\nnode.id={node}\n"
         told += f"directory.id={directory * 22}\n" if directory else ""
         contents[f"disk{number}/meta.properties"] = told.encode("ascii")
-        contents[f"disk{number}/t-{number}/{name_of(0, '.log')}"] = log(0, 1)
+        contents[f"disk{number}/t-{number}/{name_of(0, '.log')}"] = batch(0)
     files = in_memory(contents, DATA)
     paths = [f"{DATA}/disk{number}" for number in range(len(ids))]
     beside = [one for path in paths for one in places_below(path, files)]
@@ -288,7 +280,7 @@ def test_what_a_crash_leaves(
     bases: set[int], count: int, names: set[str], states: set[str]
 ) -> None:
     """Twins, temporary and pending files are reported exactly where they break a law."""
-    contents = {inside(base, ".log"): log(base, count) for base in bases}
+    contents = {inside(base, ".log"): log_of(base, base + count) for base in bases}
     contents |= {f"t-0/{name}": b"" for name in names}
     partition = {name[4:]: data for name, data in sorted(contents.items())}
     beside = [f"t-1.{STATE}-{state}" for state in sorted(states)]

@@ -5,7 +5,6 @@ The machine of test_verification.py damages small files; these laws speak of lar
 directories, so here logs and indexes are drawn in whole batches and entries.
 """
 
-import struct
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -15,15 +14,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from segproof.files import FileStatus
-from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
+from segproof.kafka import Record, write_batch, write_empty_batch
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
+from segproof_harness.laws.borders.log_files import marker, offset_entries, time_entries
 from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.laws.kafka.broker.partition_on_disk import (
     directories_are_met_once,
     no_offsets_are_lost_between_segments,
 )
 from segproof_tests.partition_files import in_memory, name_of
+from segproof_tests.small_logs import batch
 
 FOLDER = "/data/t-0"
 SHARE = 4
@@ -31,11 +32,9 @@ SHARE = 4
 VALUES = (1 << 10, 10 << 10, 24 << 10)
 
 
-BATCHES = [
-    write_batch([Record(0, 0, b"k", bytes(size))], base_offset=0, magic=0) for size in VALUES
-]
+BATCHES = [batch(0, bytes(size), magic=0) for size in VALUES]
 """Messages whose header holds nothing but the offset, so that it can be written over."""
-MEBIBYTE = write_batch([Record(0, 0, b"", bytes((1 << 20) - 26))], base_offset=0, magic=0)
+MEBIBYTE = batch(0, bytes((1 << 20) - 26), magic=0)
 
 
 def log_of(base_offset: int, sizes: list[int]) -> tuple[bytes, list[int]]:
@@ -43,7 +42,7 @@ def log_of(base_offset: int, sizes: list[int]) -> tuple[bytes, list[int]]:
     log, starts = bytearray(), []
     for row, size in enumerate(sizes):
         starts.append(len(log))
-        log += struct.pack(">q", base_offset + row) + BATCHES[size][8:]
+        log += (base_offset + row).to_bytes(8, "big") + BATCHES[size][8:]
     return bytes(log), starts
 
 
@@ -66,10 +65,10 @@ def test_end_of_an_offset_index(
     last = rows[-1] if rows else -1
     images = {
         name_of(base, ".log"): log,
-        name_of(base, ".index"): b"".join(struct.pack(">ii", row, starts[row]) for row in rows)
+        name_of(base, ".index"): offset_entries(*((row, starts[row]) for row in rows))
         + bytes(8 * zeros),
-        name_of(base, ".timeindex"): b"".join(
-            struct.pack(">qi", 1 + row, max(0, last + ahead + row // 2)) for row in range(timed)
+        name_of(base, ".timeindex"): time_entries(
+            *((1 + row, max(0, last + ahead + row // 2)) for row in range(timed))
         ),
     }
     if is_closed:
@@ -87,8 +86,8 @@ def test_end_of_an_offset_index(
 )
 def test_stretches_of_megabytes(places: list[int], end: int) -> None:
     """The same with messages of 1 MiB."""
-    log = b"".join(struct.pack(">q", row) + MEBIBYTE[8:] for row in range(end))
-    entries = b"".join(struct.pack(">ii", row, row << 20) for row in places if row < end)
+    log = b"".join(row.to_bytes(8, "big") + MEBIBYTE[8:] for row in range(end))
+    entries = offset_entries(*((row, row << 20) for row in places if row < end))
     images = {name_of(0, ".log"): log, name_of(0, ".index"): entries}
     held = [0, *(row for row in places if row < end)]
     widest = max((after - before for before, after in pairwise(held)), default=0)
@@ -100,10 +99,7 @@ def test_stretches_of_megabytes(places: list[int], end: int) -> None:
 
 def _piece(kind: str, offset: int, compression: str) -> bytes:
     if kind == "marker":
-        return write_end_transaction_marker(
-            "COMMIT", offset=offset, timestamp=1, producer_id=1, producer_epoch=0,
-            coordinator_epoch=0,
-        )  # fmt: skip
+        return marker(offset, "COMMIT")
     if kind == "empty":
         return write_empty_batch(offset, offset, 1)
     keys: dict[str, tuple[bytes | None, ...]] = {
@@ -112,8 +108,8 @@ def _piece(kind: str, offset: int, compression: str) -> bytes:
     }  # fmt: skip
     records = [Record(offset + row, 1, key, b"v") for row, key in enumerate(keys[kind])]
     magic = 1 if kind == "legacy" else 2
-    batch = write_batch(records, base_offset=offset, magic=magic, compression=compression)
-    return batch[:-1] + bytes([batch[-1] ^ 1]) if kind == "bad" else batch
+    data = write_batch(records, base_offset=offset, magic=magic, compression=compression)
+    return data[:-1] + bytes([data[-1] ^ 1]) if kind == "bad" else data
 
 
 KINDS = ("keyed", "keyless", "mixed", "legacy", "marker", "empty", "bad")
@@ -151,11 +147,11 @@ def test_offsets_between_segments(
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
     index = times = b""
     if entry is not None:
-        index = struct.pack(">ii", entry[0], max(0, len(log) - zeros + entry[1]))
+        index = offset_entries((entry[0], max(0, len(log) - zeros + entry[1])))
         index += bytes(8 * tails[0])
         images[name_of(10, ".index")] = index
     if tails[1] is not None:
-        times = struct.pack(">qi", 1000, 1) + bytes(12 * tails[1])
+        times = time_entries((1000, 1)) + bytes(12 * tails[1])
         images[name_of(10, ".timeindex")] = times
     told = (index, times), 10, following, CODECS
     broken = not no_offsets_are_lost_between_segments(log, *told)

@@ -9,24 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.kafka import Record, write_batch
 from segproof.reading.unfinished import MARKER, SALVAGE_MARKER
 from segproof.verification import verify
 from segproof_model.laws.kafka.broker.partition_on_disk import (
     logs_have_their_own_names,
     no_output_is_unfinished,
 )
+from segproof_tests.small_logs import log_of
 
 BASES = (0, 3, 10)
 NAMES = tuple(f"{base:020d}.log" for base in BASES)
-
-
-def log_of(first: int, count: int) -> bytes:
-    """Return batches of one record with these offsets."""
-    return b"".join(
-        write_batch([Record(at, 1, None, b"v")], base_offset=at)
-        for at in range(first, first + count)
-    )
 
 
 def found(files: dict[str, bytes], law: str) -> set[str]:
@@ -52,7 +44,7 @@ def test_marks_of_unfinished_outputs(names: set[str]) -> None:
 @given(st.permutations(BASES), st.lists(st.integers(0, 3), min_size=3, max_size=3))
 def test_names_of_other_logs(bases: list[int], counts: list[int]) -> None:
     """Logs of any length, empty ones too, in any order."""
-    logs = (log_of(base, count) for base, count in zip(bases, counts, strict=True))
+    logs = (log_of(base, base + count) for base, count in zip(bases, counts, strict=True))
     files = dict(zip(NAMES, logs, strict=True))
     assert logs_have_their_own_names(files) == (not found(files, "DISK-62"))
 
@@ -61,6 +53,6 @@ def test_names_of_other_logs(bases: list[int], counts: list[int]) -> None:
 def test_each_order_of_three_logs() -> None:
     """A log is named if and only if it lies under the name of another one."""
     for order in permutations(BASES):
-        files = {name: log_of(base, 2) for name, base in zip(NAMES, order, strict=True)}
+        files = {name: log_of(base, base + 2) for name, base in zip(NAMES, order, strict=True)}
         wrong = {name for name, base, own in zip(NAMES, order, BASES, strict=True) if base != own}
         assert wrong == found(files, "DISK-62"), order

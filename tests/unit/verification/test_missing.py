@@ -7,7 +7,6 @@ What remains is whole and right in each of these cases, so nothing but its exten
 import os
 import shlex
 import shutil
-import struct
 import time
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,13 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.verification import verify
+from segproof_harness.laws.borders.log_files import marker, offset_entries, time_entries
 from segproof_tests.altered_files import altered, disturbed, listed
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.small_logs import batch, log_of
 
 MIB = 1 << 20
-
-
-def batch(offset: int, value: bytes = b"v", key: bytes | None = None, **more: Any) -> bytes:
-    """Return a batch of one record; its timestamp is its offset."""
-    return write_batch([Record(offset, offset, key, value)], base_offset=offset, **more)
 
 
 def found(path: Path, law: str, **more: Any) -> list[Finding]:
@@ -37,29 +32,29 @@ def found(path: Path, law: str, **more: Any) -> list[Finding]:
 # --- the end of an offset index
 
 
-def log_of(count: int, size: int) -> tuple[bytes, list[int]]:
+def sized(count: int, size: int) -> tuple[bytes, list[int]]:
     """Return a log of batches of about `size` bytes, and where they begin."""
     batches = [batch(offset, bytes(size)) for offset in range(count)]
     starts = [sum(map(len, batches[:row])) for row in range(count)]
     return b"".join(batches), starts
 
 
-def offset_entries(starts: list[int], *offsets: int) -> bytes:
+def indexed(starts: list[int], *offsets: int) -> bytes:
     """Return an offset index with entries for these batches."""
-    return b"".join(struct.pack(">ii", offset, starts[offset]) for offset in offsets)
+    return offset_entries(*((offset, starts[offset]) for offset in offsets))
 
 
-def time_entries(*offsets: int) -> bytes:
+def timed(*offsets: int) -> bytes:
     """Return a time index with entries for these batches."""
-    return b"".join(struct.pack(">qi", offset, offset) for offset in offsets)
+    return time_entries(*((1000 + offset, offset) for offset in offsets))
 
 
 @pytest.mark.checks("DISK-24")
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None:
     """More than 16 MiB without an entry is told, in a closed segment and in the open one."""
-    log, starts = log_of(14, 2 * MIB)
-    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=time_entries(13))
+    log, starts = sized(14, 2 * MIB)
+    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=timed(13))
     if is_closed:
         write_segment(folder, b"", 14)
     (one,) = found(folder, "DISK-24")
@@ -70,7 +65,7 @@ def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None
     lawful = {(1, 2, 3, 4, 5, 6): True, (1, 3): True, (1, 2, 3, 4): False, (1, 2, 3): False}
     for offsets, is_lawful in lawful.items():
         index = folder / name_of(0, ".index")
-        index.write_bytes(offset_entries(starts, *offsets))
+        index.write_bytes(indexed(starts, *offsets))
         assert is_lawful == (found(folder, "DISK-24") == []), offsets
 
 
@@ -78,16 +73,16 @@ def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None
 def test_one_large_append_needs_no_entry(tmp_path: Path) -> None:
     """What counts is where the last batch begins, not how long it is."""
     log = batch(0) + batch(1, bytes(20 * MIB))
-    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=time_entries(1))
+    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=timed(1))
     assert [] == found(folder, "DISK-24")
 
 
 @pytest.mark.checks("DISK-24")
 def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
     """A time entry is written with an offset entry: nine without one, and 64 KiB, tell."""
-    log, starts = log_of(12, 8 << 10)
-    index = offset_entries(starts, 1)
-    nine, eight = time_entries(*range(2, 11)), time_entries(*range(2, 10))
+    log, starts = sized(12, 8 << 10)
+    index = indexed(starts, 1)
+    nine, eight = timed(*range(2, 11)), timed(*range(2, 10))
     folder = write_segment(tmp_path / "t-0", log, index=index, timeindex=nine)
     (one,) = found(folder, "DISK-24")
     assert (8, str(64 << 10), str(starts[11] - starts[1])) == (
@@ -97,7 +92,7 @@ def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
     )
     (alone,) = found(folder / name_of(0, ".index"), "DISK-24")
     assert one == alone
-    for few in (eight, time_entries(0, 1, *range(2, 10)), nine[:-12] + time_entries(99)):
+    for few in (eight, timed(0, 1, *range(2, 10)), nine[:-12] + timed(99)):
         (folder / name_of(0, ".timeindex")).write_bytes(few)
         assert [] == found(folder, "DISK-24")
 
@@ -114,8 +109,8 @@ def open_growing(path: str, *, writable: bool = False, create: bool = False) -> 
 @pytest.mark.checks("DISK-24")
 def test_what_is_appended_meanwhile_is_not_missed(tmp_path: Path) -> None:
     """Of batches that came after the indexes were read, these can't have entries."""
-    log, _ = log_of(12, 8 << 10)
-    times = time_entries(*range(12))
+    log, _ = sized(12, 8 << 10)
+    times = timed(*range(12))
     folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=times)
     assert [] == found(folder, "DISK-24", files=altered(open=open_growing))
     assert 1 == len(found(folder, "DISK-24"))
@@ -130,9 +125,7 @@ def partition(folder: Path, *batches: bytes, following: int = 10) -> Path:
     return write_segment(folder, b"", following, index=b"", timeindex=b"")
 
 
-MARKER = write_end_transaction_marker(
-    "COMMIT", offset=3, timestamp=3, producer_id=1, producer_epoch=0, coordinator_epoch=0
-)
+MARKER = marker(3, "COMMIT")
 
 
 @pytest.mark.checks("DISK-25")
@@ -228,7 +221,7 @@ def late(missed: str, listed: list[str]) -> Any:
 def test_listing_that_misses_a_segment(tmp_path: Path) -> None:
     """A file made while a directory is listed may not be in the list: the second look decides."""
     folder = partition(tmp_path / "t-0", batch(0), batch(1))
-    write_segment(folder, b"".join(batch(offset) for offset in range(2, 10)), 2)
+    write_segment(folder, log_of(2, 10), 2)
     listed: list[str] = []
     assert [] == found(folder, "DISK-25", files=late(name_of(2, ""), listed))
     assert len(listed) > 1
@@ -300,7 +293,7 @@ def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
 def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
     """A directory that the broker removes between listing and looking is no lost link."""
     for name in ("t-0", "t-1"):
-        write_segment(tmp_path / name, write_batch([Record(0, 1, None, b"v")], base_offset=0))
+        write_segment(tmp_path / name, batch(0))
 
     def status(path: str) -> Any:
         """Remove a directory before it is looked at."""

@@ -11,6 +11,7 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_tests.partition_files import aged, copied_partition, write_segment
+from segproof_tests.reported_findings import verified
 
 RECOVERY = "recovery-point-offset-checkpoint"
 OF_LOGS = (".log", ".index", ".timeindex", ".txnindex")
@@ -18,8 +19,7 @@ OF_LOGS = (".log", ".index", ".timeindex", ".txnindex")
 
 def looked(data: Path, name: str) -> tuple[dict[str, Finding], Summary]:
     """Verify a data directory; return the first findings and the summary of one partition."""
-    told: list[Summary] = []
-    found = list(verify(data, on_summary=told.append))
+    found, told = verified(data)
     (own,) = [one for one in told if one.path == str(data / name)]
     return {one.law: one for one in reversed(found) if one.path.startswith(own.path)}, own
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Summary
 from segproof.kafka import Record, write_batch
-from segproof.verification import verify
 from segproof_tests.partition_files import in_memory, name_of
+from segproof_tests.reported_findings import verified
 
 
 def batch(first: int, last: int) -> bytes:
@@ -25,9 +24,7 @@ def missing_beside(names: list[int], logs: list[list[tuple[int, int]]]) -> int:
         name_of(name, ".log"): b"".join(batch(*one) for one in log)
         for name, log in zip(names, logs, strict=True)
     }
-    told: list[Summary] = []
-    for _ in verify("t-0", files=in_memory(files, "t-0"), on_summary=told.append):
-        pass
+    _, told = verified("t-0", files=in_memory(files, "t-0"))
     return told[-1].missing_offsets
 
 

@@ -10,8 +10,8 @@ from segproof.errors import InvalidArgumentError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.store_salvage import salvage_store
-from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store
 
 COUNT = 90
@@ -23,10 +23,9 @@ def store(tmp_path: Path) -> Path:
     return long_store(tmp_path / "store", COUNT)
 
 
-def verified(store: Path) -> tuple[Summary, list[Finding]]:
+def agreed(store: Path) -> tuple[Summary, list[Finding]]:
     """Return the verdict and the findings; the model agrees with them."""
-    summaries: list[Summary] = []
-    found = list(verify(store, on_summary=summaries.append))
+    found, summaries = verified(store)
     assert [] == list(store_disagreements(store))
     return summaries[-1], found
 
@@ -49,7 +48,7 @@ def test_a_store_without_its_log_is_unreadable(
     if rest in ("index", "checkpoint"):
         shutil.rmtree(store / "consumequeue")
         (store / "consumequeue").mkdir()
-    summary, found = verified(store)
+    summary, found = agreed(store)
     assert (Verdict.UNREADABLE, None) == (summary.verdict, summary.lost_offsets)
     (told,) = (one for one in found if one.law == "RMQDISK-23")
     assert Severity.ERROR is told.severity
@@ -67,7 +66,7 @@ def test_log_files_in_the_store_itself_are_named(
         path.rename(store / path.name)
     if not keeps_folder:
         (store / "commitlog").rmdir()
-    summary, found = verified(store)
+    summary, found = agreed(store)
     assert Verdict.UNREADABLE is summary.verdict
     (told,) = (one for one in found if one.law == "RMQDISK-23")
     assert "lie in the store itself" in told.message
@@ -83,8 +82,7 @@ def test_one_log_file_in_the_store_itself_is_part_of_the_log(store: Path) -> Non
     """Of a log with one of its files in the store itself, what is missing is not lost."""
     names = sorted(path.name for path in (store / "commitlog").iterdir())
     (store / "commitlog" / names[1]).rename(store / names[1])
-    summaries: list[Summary] = []
-    (told,) = verify(store, on_summary=summaries.append)
+    (told,), summaries = verified(store)
     assert ("RMQDISK-42", Verdict.NOT_CHECKED) == (told.law, summaries[-1].verdict)
 
 
@@ -95,7 +93,7 @@ def test_a_killed_store_without_queues_is_not_sound(store: Path) -> None:
     shutil.rmtree(store / "index")
     (store / "checkpoint").write_bytes(bytes(4096))
     (store / "abort").touch()
-    summary, found = verified(store)
+    summary, found = agreed(store)
     assert Verdict.READABLE_WITH_DEFECTS is summary.verdict
     told = {one.law: one.message for one in found}
     assert "90 messages are in the commit log, and no queue" in told["RMQDISK-37"]
@@ -111,7 +109,7 @@ def test_a_new_broker_may_be_about_to_make_its_queues(count: int, tmp_path: Path
     shutil.rmtree(store / "index")
     (store / "checkpoint").write_bytes(bytes(4096))
     (store / "abort").touch()
-    _, found = verified(store)
+    _, found = agreed(store)
     assert (count > 64) is any(one.law == "RMQDISK-37" for one in found)
 
 
@@ -139,7 +137,7 @@ def test_a_known_topic_without_queues_is_told(
         queue.mkdir(parents=True)
         (queue / ("0" * 20)).write_bytes(bytes(160))
     shutil.rmtree(store / "other")
-    _, found = verified(store)
+    _, found = agreed(store)
     (told,) = (one for one in found if one.law == "RMQDISK-37")
     assert (severity, "such as T" in told.message) == (told.severity, True)
 
@@ -154,6 +152,6 @@ def test_an_index_that_is_alone_is_only_noted(sibling: str, store: Path) -> None
         (store / sibling).touch()
     elif sibling:
         (store / sibling).mkdir()
-    _, found = verified(store)
+    _, found = agreed(store)
     (told,) = (one for one in found if one.law == "RMQDISK-23")
     assert (Severity.ERROR if sibling else Severity.NOTE) is told.severity

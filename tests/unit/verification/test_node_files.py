@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.small_logs import batch
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 BOOTSTRAP = (KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint").read_bytes()
@@ -45,8 +45,7 @@ OF_FILES: dict[str, tuple[str, bytes]] = {
 
 def metadata(folder: Path, start: int = 0) -> Path:
     """Write a log of the cluster's metadata that begins at an offset, and a vote."""
-    batch = write_batch([Record(start, 1, None, b"v")], base_offset=start)
-    path = write_segment(folder / "__cluster_metadata-0", batch, start)
+    path = write_segment(folder / "__cluster_metadata-0", batch(start), start)
     (path / "quorum-state").write_bytes(VOTE)
     return path
 
@@ -88,14 +87,13 @@ def test_verify_judges_each_file_as_the_law_says(
 def test_a_log_of_metadata_begins_within_a_snapshot(start: int, offsets: set[int]) -> None:
     """Kafka refuses to start where the records before the log are in no snapshot."""
     files, folder = MemoryFiles(), "data/__cluster_metadata-0"
-    batch = write_batch([Record(start, 1, None, b"v")], base_offset=start)
-    write_file(files, f"{folder}/{name_of(start, '.log')}", batch)
+    write_file(files, f"{folder}/{name_of(start, '.log')}", batch(start))
     for offset in offsets:
         write_file(files, f"{folder}/{offset:020d}-0000000001.checkpoint", BOOTSTRAP)
     found = list(verify("data", files=files, laws=["DISK-52"]))
     assert LAWS["DISK-52"].predicate(start, offsets) == (not found)
     # A log of a topic may begin anywhere.
-    write_file(files, f"data/t-0/{name_of(start, '.log')}", batch)
+    write_file(files, f"data/t-0/{name_of(start, '.log')}", batch(start))
     assert not list(verify("data/t-0", files=files, laws=["DISK-52"]))
 
 
@@ -221,7 +219,7 @@ def test_each_file_of_zeros_has_a_hint_of_its_own(
 @pytest.mark.parametrize("data", [b"", b"0", b"0\n"])
 def test_an_emptied_checkpoint_is_told(data: bytes, tmp_path: Path) -> None:
     """Kafka reads no entry in it, without an error, as in one that is not written yet."""
-    folder = write_segment(tmp_path / "t-0", write_batch([Record(0, 1, None, b"v")], base_offset=0))
+    folder = write_segment(tmp_path / "t-0", batch(0))
     path = tmp_path / "log-start-offset-checkpoint"
     path.write_bytes(data)
     found = only(tmp_path, "DISK-55")
@@ -330,7 +328,7 @@ def test_a_small_file_is_judged_as_kafka_reads_it(
 
 @pytest.mark.checks("DISK-67")
 @given(
-    log=st.sampled_from((b"", write_batch([Record(0, 1, None, b"v")], base_offset=0))),
+    log=st.sampled_from((b"", batch(0))),
     has_vote=st.booleans(),
     topic=st.sampled_from(("__cluster_metadata", "t")),
 )

@@ -16,7 +16,6 @@ import pytest
 
 from segproof.files import File, Files, RealFiles
 from segproof.findings import NOT_LOOKED_INTO, Finding, Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.reading import file_names
 from segproof.reading.file_names import OFFSET_CHECKPOINTS, NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
@@ -28,6 +27,9 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.partition_files import write_segment
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
+from segproof_tests.small_logs import batch
 from segproof_tests.store_files import copied_store
 
 ZERO = "0" * 20
@@ -258,7 +260,7 @@ def test_the_layout_of_redpanda_is_named_and_not_judged(
 @pytest.mark.checks("DISK-46")
 @pytest.mark.parametrize("verb", ["salvage", "rebuild"])
 def test_nothing_is_made_of_the_layout_of_redpanda(
-    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, verb: str, capsys: Capsys
 ) -> None:
     """Its files are no logs of Kafka: the verbs refuse them, and write nothing."""
     data, out = redpanda(tmp_path), tmp_path / "out"
@@ -272,17 +274,14 @@ def test_nothing_is_made_of_the_layout_of_redpanda(
 
 def summaries_of(path: Path, **asked: Any) -> list[Summary]:
     """Return the summaries of a run."""
-    told: list[Summary] = []
-    list(verify(path, on_summary=told.append, **asked))
+    _, told = verified(path, **asked)
     return told
 
 
 @pytest.mark.slow
 @pytest.mark.checks("DISK-45")
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_verdict_counts_what_was_not_looked_into(
-    data: Path, count: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_verdict_counts_what_was_not_looked_into(data: Path, count: int, capsys: Capsys) -> None:
     """The partition is sound, and the verdict says of how many files it says nothing."""
     folder = data / "unclean-0"
     for number in range(count):
@@ -308,7 +307,7 @@ def test_a_verdict_counts_what_was_not_looked_into(
     "name", ["remote_log_snapshot", f"{ZERO}.log.deleted", f"{ZERO}.log.cleaned"]
 )
 def test_a_file_alone_that_no_check_reads_is_not_checked(
-    data: Path, name: str, capsys: pytest.CaptureFixture[str]
+    data: Path, name: str, capsys: Capsys
 ) -> None:
     """A path of which nothing was read must not pass, whatever is asked for."""
     path = data / "unclean-0" / name
@@ -342,8 +341,7 @@ def test_a_file_of_a_store_alone_is_not_checked(
         path = folder / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_bytes(content)
-    told: list[Summary] = []
-    (found,) = verify(store / name, on_summary=told.append)
+    (found,), told = verified(store / name)
     assert ("RMQDISK-41", Severity.WARNING) == (found.law, found.severity)
     assert reason in found.message
     assert [(Verdict.NOT_CHECKED, 1)] == [(one.verdict, one.not_looked_into) for one in told]
@@ -402,14 +400,13 @@ def test_a_swap_alone_does_not_count_other_segments(data: Path) -> None:
 
 def test_an_empty_swap_takes_the_place_of_no_later_log(tmp_path: Path) -> None:
     """It ends behind the offset of its name; an index that lies there without a log is none."""
-    one = write_batch([Record(5, 1, b"k", b"v")], base_offset=5)
+    one = batch(5)
     folder = tmp_path / "t-0"
     folder.mkdir()
     for name, data in ((".log.swap", b""), (".index", bytes(8))):
         (folder / f"{4:020d}{name}").write_bytes(data)
     (folder / f"{5:020d}.log").write_bytes(one)
-    summaries: list[Summary] = []
-    found = list(verify(folder, on_summary=summaries.append))
+    found, summaries = verified(folder)
     assert [1] == [told.batches for told in summaries]
     assert "DISK-2" not in {one.law for one in found}
     (saved,) = salvage(folder, tmp_path / "saved")
@@ -417,7 +414,7 @@ def test_an_empty_swap_takes_the_place_of_no_later_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("DISK-45")
-def test_notes_that_fail_a_run_are_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_that_fail_a_run_are_shown(data: Path, capsys: Capsys) -> None:
     """`--no-notes` hides no finding that makes the exit code 1."""
     (data / "unclean-0" / "remote_log_snapshot").write_bytes(BROKEN)
     for options, is_shown in (([], False), (["--fail-on", "not-checked"], True)):
@@ -426,9 +423,7 @@ def test_notes_that_fail_a_run_are_shown(data: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.checks("DISK-45")
-def test_junit_skips_what_was_not_looked_into(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_junit_skips_what_was_not_looked_into(data: Path, capsys: Capsys) -> None:
     """A skipped case; with `--fail-on not-checked` a failed one."""
     (data / "unclean-0" / "remote_log_snapshot").write_bytes(BROKEN)
     command = ["verify", str(data / "unclean-0"), "--format", "junit"]
@@ -457,11 +452,10 @@ def test_a_log_under_an_unknown_name_is_not_looked_into(
     name: str, law: str, tmp_path: Path
 ) -> None:
     """The verdict was "sound", and `salvage` said "everything kept" beside a `.LOG`."""
-    batches = [write_batch([Record(n, n + 1, None, b"v")], base_offset=n) for n in range(2)]
+    batches = batch(0), batch(1)
     folder = write_segment(tmp_path / "t-0", batches[0])
     (folder / name).write_bytes(batches[1])
-    summaries: list[Summary] = []
-    found = list(verify(folder, on_summary=summaries.append))
+    found, summaries = verified(folder)
     assert {law, "DISK-45"} == {one.law for one in found if one.path.endswith(name)}
     assert 1 == summaries[-1].not_looked_into
     (told,) = salvage(folder, tmp_path / "saved")
@@ -470,9 +464,7 @@ def test_a_log_under_an_unknown_name_is_not_looked_into(
 
 
 @pytest.mark.checks("FILE-1", "DISK-63")
-def test_a_log_whose_name_lacks_zeros_is_not_lost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_whose_name_lacks_zeros_is_not_lost(tmp_path: Path, capsys: Capsys) -> None:
     """Its hint had a condition that never holds, that of its index spoke of batches."""
     folder = tmp_path / "plain-0"
     shutil.copytree(partition_of(KAFKA / "plain"), folder)
@@ -502,6 +494,6 @@ def test_a_log_whose_name_lacks_zeros_is_not_lost(
 )
 def test_a_stray_file_that_is_no_log(name: str, tmp_path: Path) -> None:
     """Other strays are named, and hold no records."""
-    folder = write_segment(tmp_path / "t-0", write_batch([Record(0, 1, None, b"v")], base_offset=0))
+    folder = write_segment(tmp_path / "t-0", batch(0))
     (folder / name).write_bytes(b"x")
     assert {"DISK-3"} == {one.law for one in verify(folder)}

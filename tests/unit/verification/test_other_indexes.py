@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Verdict
-from segproof.kafka import Record, write_batch
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment
 from segproof_tests.rows import paired
+from segproof_tests.small_logs import log_of
 
 INDEXES = (".index", ".timeindex")
 
@@ -133,11 +133,10 @@ def test_entries_of_one_distance_show_no_other_log(tmp_path: Path) -> None:
     """Logs of equal batches have equal indexes: that of a log without its batches is its own."""
     folder = tmp_path / "t-0"
     for base in (0, 40):
-        offsets = range(base, base + 40)
-        log = b"".join(write_batch([Record(n, n, b"k", b"v")], base_offset=n) for n in offsets)
+        log = log_of(base, base + 40, key=b"k")
         size = len(log) // 40
         index = offset_entries(*((at, at * size) for at in range(4, 40, 4)))
-        times = time_entries(*((base + at, at) for at in range(4, 40, 4)))
+        times = time_entries(*((1000 + base + at, at) for at in range(4, 40, 4)))
         end = size * (3 if base else 40)
         write_segment(folder, log[:end], base, index=index, timeindex=times)
     told, _ = looked_at(folder)

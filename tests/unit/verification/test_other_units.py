@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timestamps in another unit than milliseconds, and wrong messages inside compressed ones."""
 
-import gzip
-import zlib
 from pathlib import Path
 
 import pytest
@@ -10,28 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles, write_file
-from segproof_harness.laws.borders.log_files import patched
+from segproof_harness.laws.borders.log_files import message, wrapper
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of, write_segment
+from segproof_tests.small_logs import log_at
 
 NOW = 1_795_223_261_579
 LAST, SECONDS, SECONDS_END, HISTORY_END = 253_402_300_799_999, 10**9, 42 * 10**8, 10**12
-
-
-def log_of(*times: int, magic: int = 2) -> bytes:
-    """Return batches of one record each."""
-    batches = [
-        write_batch([Record(n, max(time, -1), None, b"v")], base_offset=n, magic=magic)
-        for n, time in enumerate(times)
-    ]
-    return b"".join(
-        patched(one, base_timestamp=time, max_timestamp=time) if time < -1 else one
-        for one, time in zip(batches, times, strict=True)
-    )
 
 
 def judged(log: bytes, law: str, *, deep: bool = False) -> list[Finding]:
@@ -66,7 +52,7 @@ def test_timestamps_of_another_unit(times: list[int], words: str, magic: int) ->
     """Retention by time never reached them, and searches ended there: `verify` said sound."""
     if magic == 1:
         times = [max(time, -1) for time in times]
-    log = log_of(*times, magic=magic)
+    log = log_at(*times, magic=magic)
     found = judged(log, "DISK-57")
     assert LAWS["DISK-57"].predicate(log) == (not words)
     assert [words in one.message for one in found] == [True] * bool(words)
@@ -101,7 +87,7 @@ def test_timestamps_of_another_unit(times: list[int], words: str, magic: int) ->
 )
 def test_units_are_judged_as_the_law_says(times: list[int]) -> None:
     """Whatever times lie beside each other."""
-    log = log_of(*times)
+    log = log_at(*times)
     assert LAWS["DISK-57"].predicate(log) == (not judged(log, "DISK-57"))
 
 
@@ -115,27 +101,15 @@ def test_units_are_judged_as_the_law_says(times: list[int]) -> None:
 )  # fmt: skip
 def test_impossible_times_are_told(times: list[int], severity: Severity) -> None:
     """They were "sound": 0, a negative time, and one with a digit too many."""
-    (one,) = judged(log_of(*times), "DISK-57")
+    (one,) = judged(log_at(*times), "DISK-57")
     assert (one.severity, one.actual, one.position) == (severity, str(times[0]), 0)
     assert "Retention by time" in one.message
     assert "search" in one.message
 
 
-def wrapper(inner: bytes, magic: int, offset: int) -> bytes:
-    """Return a message of magic 0 or 1 that holds messages, compressed with gzip."""
-    value = gzip.compress(inner, mtime=0)
-    body = bytes([magic, 1]) + (bytes(8) if magic else b"") + b"\xff" * 4
-    body += len(value).to_bytes(4, "big") + value
-    crc = zlib.crc32(body).to_bytes(4, "big")
-    return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + crc + body
-
-
 def messages(magic: int, count: int = 3) -> bytes:
     """Return messages that are not compressed, one after the other."""
-    return b"".join(
-        write_batch([Record(n, 0 if magic else -1, None, b"value")], base_offset=n, magic=magic)
-        for n in range(count)
-    )
+    return b"".join(message(n, b"value", magic) for n in range(count))
 
 
 @pytest.mark.checks("DISK-56")
@@ -154,7 +128,7 @@ def test_inner_messages_are_judged_as_the_law_says(
         inner[at % len(inner)] ^= 1 << bit
     else:
         del inner[len(inner) - cut :]
-    log = wrapper(bytes(inner), magic, 2)
+    log = wrapper(2, bytes(inner), magic=magic)
     found = judged(log, "DISK-56", deep=True)
     assert LAWS["DISK-56"].predicate(log, CODECS) == (not found)
     # Each change is told: as this, or as records that can't be read or have wrong offsets.
@@ -173,7 +147,7 @@ def test_inner_checksums_that_are_wrong_are_counted(tmp_path: Path) -> None:
     size = len(inner) // 3
     for number in (1, 2):
         inner[size * (number + 1) - 1] ^= 1
-    folder = write_segment(tmp_path / "t-0", wrapper(bytes(inner), 1, 2), index=b"", timeindex=b"")
+    folder = write_segment(tmp_path / "t-0", wrapper(2, bytes(inner)), index=b"", timeindex=b"")
     verdicts: list[Verdict] = []
     (found,) = (one for one in verify(folder, deep=True) if one.is_defect)
     assert ("DISK-56", 0, "2") == (found.law, found.position, found.actual)

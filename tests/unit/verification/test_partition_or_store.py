@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Summary
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import LOG, copied_store
 
 
@@ -65,13 +66,12 @@ def mixed(tmp_path: Path, *parts: str, is_brokers: bool = True) -> Path:
 @pytest.mark.parametrize("part", ["commitlog", "consumequeue", "index"])
 @pytest.mark.parametrize("is_brokers", [True, False])
 def test_a_folder_of_a_store_hides_no_partition(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], part: str, *, is_brokers: bool
+    tmp_path: Path, capfd: Capsys, part: str, *, is_brokers: bool
 ) -> None:
     """A data directory with one was a store: no partition was verified, saved or rebuilt."""
     data = mixed(tmp_path, part, is_brokers=is_brokers)
     name = next(path.name for path in data.iterdir() if any(path.glob("*.log")))
-    summaries: list[Summary] = []
-    found = list(verify(data, on_summary=summaries.append))
+    found, summaries = verified(data)
     assert {str(data / name), str(data)} <= {one.path for one in summaries}
     assert str(data / part) in {one.path for one in found if one.law == "DISK-47"}
     assert [] == [one for one in found if one.law == "RMQDISK-41" and part not in one.path]
@@ -84,14 +84,11 @@ def test_a_folder_of_a_store_hides_no_partition(
     assert (tmp_path / "rebuilt" / name).is_dir()
 
 
-def test_a_store_with_a_partition_in_it_is_a_store(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_with_a_partition_in_it_is_a_store(tmp_path: Path, capfd: Capsys) -> None:
     """Two folders of a store say what it is; the partition is verified, and told as left out."""
     data = mixed(tmp_path, "commitlog", "consumequeue", is_brokers=False)
     name = next(path.name for path in data.iterdir() if any(path.glob("*.log")))
-    summaries: list[Summary] = []
-    list(verify(data, on_summary=summaries.append))
+    _, summaries = verified(data)
     assert {str(data / name), str(data)} <= {one.path for one in summaries}
     assert cli.run(["salvage", str(data), "--out", str(tmp_path / "saved")]) == 1
     assert "a partition of Kafka; save it by itself" in " ".join(capfd.readouterr().out.split())

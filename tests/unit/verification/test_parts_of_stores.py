@@ -9,23 +9,16 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Severity, Verdict
 from segproof.reading.store_paths import PlaceKind
 from segproof.salvaging.salvage import salvage
-from segproof.verification import verify
 from segproof_harness import cli
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import judged
 from segproof_tests.store_files import long_store
 
 OFFSETS = '{"offsetTable":{"T@g":{0:8}}}'
 ZEROS = "\0" * 27
-
-
-def judged(path: Path) -> tuple[list[Finding], Summary]:
-    """Return findings and summary of a path."""
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
-    (summary,) = summaries
-    return found, summary
 
 
 # --- a file of config
@@ -112,9 +105,7 @@ def test_other_json_is_no_file_of_a_broker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["consumerOffset.json.bak", "topics.json"])
-def test_dump_of_a_file_of_config_names_the_way(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dump_of_a_file_of_config_names_the_way(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """It was "not the name of a file that dump knows", while `verify` said to read it."""
     path = tmp_path / name
     path.write_text(OFFSETS)

@@ -39,6 +39,7 @@ from segproof.wording.reporting import Wanted
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.corruptions import CORRUPTIONS, Corruption, positions
 from segproof_tests.partition_files import in_memory, name_of
+from segproof_tests.small_logs import batch
 
 Cut = Callable[[Segment, int, Files], list[int]]
 
@@ -237,7 +238,7 @@ def told(block: Block) -> list[Any]:
 
 def test_errors_travel() -> None:
     """What a finding tells of an error is the same behind bytes."""
-    checked = next(iter(check_batches(write_batch([Record(0, 1, None, b"x")], base_offset=0))))
+    checked = next(iter(check_batches(batch(0))))
     wrong = SegproofError("m", law="BATCH-9", position=3, expected=2, actual="a", hint="h")
     large = TooLargeError("n", expected=(1, 2))
     sent = batches_from_bytes(batches_to_bytes(checked._replace(errors={0: wrong, 7: large})))

@@ -15,7 +15,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
+from segproof.kafka import Record, write_batch, write_empty_batch
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.processes import Progress
 from segproof.verification import RULES, VERIFIED_LAWS, verify
@@ -25,10 +25,18 @@ from segproof.verifying.segment_checks import LOG_CHECKS
 from segproof.verifying.transaction_checks import TransactionMarkers
 from segproof.wording.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import (
+    aborted,
+    batch,
+    marker,
+    offset_entries,
+    time_entries,
+)
 from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_tests.altered_files import altered, defects_on
 from segproof_tests.partition_files import copied_partition, write_segment
 from segproof_tests.reported_findings import state_of
+from segproof_tests.small_logs import log_of
 
 DATA = KAFKA
 ZERO = "0" * 20
@@ -37,12 +45,6 @@ ZERO = "0" * 20
 def defects(path: Path, deep: bool = False) -> list[str]:
     """Return the laws of errors and warnings."""
     return [finding.law for finding in verify(path, deep=deep) if finding.is_defect]
-
-
-def batch(offset: int, timestamp: int = 1000, count: int = 1) -> bytes:
-    """Return a plain batch."""
-    records = [Record(offset + row, timestamp, None, b"value") for row in range(count)]
-    return write_batch(records, base_offset=offset)
 
 
 # --- the call
@@ -66,9 +68,9 @@ def test_missing_path_raises(tmp_path: Path) -> None:
 
 def test_law_and_position_restrict(tmp_path: Path) -> None:
     """Only the law and the byte asked for are reported."""
-    log = b"".join(batch(offset) for offset in range(4))
+    log = log_of(0, 4)
     size = len(batch(0))
-    entries = struct.pack(">iiii", 1, size + 1, 2, 2 * size + 1)
+    entries = offset_entries((1, size + 1), (2, 2 * size + 1))
     folder = write_segment(tmp_path / "t-0", log, index=entries)
     assert [0, 8] == [one.position for one in verify(folder, laws=["SEG-7"])]
     assert [8] == [one.position for one in verify(folder, laws=["SEG-7"], position=8)]
@@ -333,7 +335,7 @@ def test_garbage_is_found_and_never_raised(tmp_path: Path, suffix: str, size: in
     import random
 
     garbage = random.Random(size).randbytes(size)
-    folder = write_segment(tmp_path / "t-0", b"".join(batch(offset) for offset in range(9)))
+    folder = write_segment(tmp_path / "t-0", log_of(0, 9))
     (folder / f"{ZERO}.{suffix}").write_bytes(garbage)
     assert defects(folder, deep=True)
 
@@ -362,7 +364,7 @@ print(int(peak.split()[1]) // 1024, *sorted(set(found)))
 @pytest.mark.slow
 def test_memory_stays_small(tmp_path: Path) -> None:
     """Garbage indexes, a batch of 40 MiB and one that says 2^31 - 1 records: below 200 MiB."""
-    large = write_batch([Record(1, 1, None, bytes(40 << 20))], base_offset=1)
+    large = batch(1, value=bytes(40 << 20))
     log = batch(0) + large + batch(2)
     garbage = bytes(range(256)) * (64 << 10)
     folder = write_segment(
@@ -385,8 +387,8 @@ def test_a_limit_decides_what_is_looked_into(tmp_path: Path) -> None:
     The command of such a finding carries the limit.
     """
     small = [batch(0)]
-    plain = write_batch([Record(1, 1, None, bytes(18 << 20))], base_offset=1)
-    packed = write_batch([Record(2, 1, None, bytes(70 << 20))], base_offset=2, compression="gzip")
+    plain = batch(1, value=bytes(18 << 20))
+    packed = batch(2, value=bytes(70 << 20), compression="gzip")
     folder = write_segment(tmp_path / "t-0", b"".join([*small, plain, packed]))
     found = list(verify(folder, deep=True))
     assert [("DISK-18", "warning")] * 2 == [(each.law, each.severity.value) for each in found]
@@ -413,7 +415,7 @@ def test_import_is_light() -> None:
 
 def test_key_conventions(tmp_path: Path) -> None:
     """First and last offsets are keys, also of an append of several batches."""
-    parts = [batch(0, 10, 2), batch(2, 20, 2), batch(4, 30, 2), batch(6, 40, 2)]
+    parts = [batch(offset, *2 * [5 * offset + 10]) for offset in (0, 2, 4, 6)]
     size = len(parts[0])
     for keys in ((3, 7), (2, 4), (5, 7), (2, 6)):
         positions = (size, 2 * size) if keys != (2, 6) else (size, 3 * size)
@@ -426,13 +428,13 @@ def test_key_conventions(tmp_path: Path) -> None:
 
 def test_time_entry_conventions(tmp_path: Path) -> None:
     """The record's own offset, the first and the last offset of its batch are all right."""
-    log = batch(0, 10) + batch(1, 30, 4) + batch(5, 20)
+    log = batch(0, 10) + batch(1, *4 * [30]) + batch(5, 20)
     for offset in (1, 2, 4):
-        entry = struct.pack(">qi", 30, offset)
+        entry = time_entries((30, offset))
         folder = write_segment(tmp_path / f"t{offset}-0", log, timeindex=entry)
         assert [] == defects(folder)
     for offset in (0, 5, 6):
-        entry = struct.pack(">qi", 30, offset)
+        entry = time_entries((30, offset))
         folder = write_segment(tmp_path / f"u{offset}-0", log, timeindex=entry)
         assert ["DISK-9"] == defects(folder)
 
@@ -444,9 +446,9 @@ def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None
     by_broker = write_batch(
         records, base_offset=1, timestamp_type="LogAppendTime", log_append_time=30
     )
-    ties = batch(0, 10) + batch(1, 30, 2) + batch(3, 30) + batch(4, 30)
+    ties = batch(0, 10) + batch(1, 30, 30) + batch(3, 30) + batch(4, 30)
     for offset, laws in ((1, []), (2, []), (3, ["DISK-9"]), (4, ["DISK-9"])):
-        entry = struct.pack(">qi", 30, offset)
+        entry = time_entries((30, offset))
         folder = write_segment(tmp_path / f"t{offset}-0", ties, timeindex=entry)
         assert laws == defects(folder)
     later = write_batch(
@@ -478,25 +480,18 @@ def test_empty_batch_and_gap(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("processes_for_little")
 def test_transaction_across_segments(tmp_path: Path) -> None:
     """An abort marker whose transaction began in an earlier segment needs its entry too."""
-    data = write_batch(
-        [Record(0, 1, None, b"x")], base_offset=0, producer_id=5, producer_epoch=0,
-        base_sequence=0, is_transactional=True,
-    )  # fmt: skip
-    marker = write_end_transaction_marker(
-        "ABORT", offset=1, timestamp=2, producer_id=5, producer_epoch=0, coordinator_epoch=0
-    )
-    time = struct.pack(">qi", 1, 0)
-    folder = write_segment(tmp_path / "t-0", data, index=b"", timeindex=time)
+    producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    data = batch(0, is_transactional=True, **producer)
+    folder = write_segment(tmp_path / "t-0", data, index=b"", timeindex=time_entries((1, 0)))
     second = folder / f"{ZERO[:-1]}1.log"
-    second.write_bytes(marker)
+    second.write_bytes(marker(1))
     for jobs in (1, 2):
         found = [one for one in verify(folder, jobs=jobs) if one.is_defect]
         assert ["DISK-12"] == [one.law for one in found]
         assert str(folder) in found[0].reproduce
     # Alone, the segment does not know that the transaction has records.
     assert [] == defects(second)
-    entry = struct.pack(">hqqqq", 0, 5, 0, 1, 2)
-    second.with_suffix(".txnindex").write_bytes(entry)
+    second.with_suffix(".txnindex").write_bytes(aborted(0, 1))
     assert [] == defects(folder)
 
 

@@ -23,8 +23,9 @@ from segproof.reading.packed_segments import SUFFIXES
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.file_damages import later
 from segproof_tests.partition_files import name_of
-from segproof_tests.printed_rows import jsonl
+from segproof_tests.printed_rows import Capsys, jsonl
 from segproof_tests.reported_findings import check_shown_again, state_of
 
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -85,14 +86,11 @@ def checked(path: Path, **options: Any) -> tuple[list[Finding], list[Summary]]:
     return found, told
 
 
-def changed(at: int, data: bytes) -> Change:
+@later
+def changed(path: Path, at: int, data: bytes) -> None:
     """Return what writes bytes into a file."""
-
-    def change(path: Path) -> None:
-        old = path.read_bytes()
-        path.write_bytes(old[:at] + data + old[at + len(data) :])
-
-    return change
+    old = path.read_bytes()
+    path.write_bytes(old[:at] + data + old[at + len(data) :])
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -136,7 +134,7 @@ def test_a_damaged_index_in_the_cache_is_found(
 
 
 def test_no_recovery_cuts_a_segment_in_tiered_storage(
-    packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    packed: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     """A page once told where a recovery cuts such a log, and had no map of a packed index; verify
     said of a single log that a recovery would delete batches of it."""
@@ -223,7 +221,7 @@ def test_a_remote_name_in_a_partition_stays_a_stray(tmp_path: Path, tier: Path) 
 
 @pytest.mark.slow
 def test_a_segment_that_is_packed_plainly_is_read_as_if_unpacked(
-    packed: Path, capsys: pytest.CaptureFixture[str]
+    packed: Path, capsys: Capsys
 ) -> None:
     """By each verb; a finding's command names the file as if it were one."""
     found, (told,) = checked(packed, deep=True)
@@ -310,9 +308,7 @@ def test_lookup_answers_as_from_the_partition(tier: Path) -> None:
     assert f"1014-{IDS[1014]}.log" in str(steps)
 
 
-def test_lookup_refuses_segments_that_overlap(
-    tier: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lookup_refuses_segments_that_overlap(tier: Path, capsys: Capsys) -> None:
     """Only the metadata of the cluster say which of them counts."""
     shutil.copy(tier / f"0-{IDS[0]}.log", tier / f"500-{OTHER_ID}.log")
     assert 1 == cli.run(["lookup", str(tier), "--offset", "3"])
@@ -322,9 +318,7 @@ def test_lookup_refuses_segments_that_overlap(
     assert f"0-{OTHER_ID}.log" in capsys.readouterr().err
 
 
-def test_dump_and_ls_read_the_files_by_their_names(
-    tier: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dump_and_ls_read_the_files_by_their_names(tier: Path, data: Path, capsys: Capsys) -> None:
     """`dump` shows what it shows of the broker's own file."""
     for suffix in (".log", ".index", ".timeindex", ".txnindex"):
         own = jsonl(capsys, "dump", TXN / name_of(1014, suffix), "--max", 3)

@@ -3,6 +3,7 @@
 
 import subprocess
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.reading import waiting_logs
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
@@ -22,15 +22,9 @@ from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.partition_files import name_of
+from segproof_tests.small_logs import log_of
 
-
-def log(first: int, end: int, key: bytes | None = b"k") -> bytes:
-    """Return batches of one record each."""
-    return b"".join(
-        write_batch([Record(n, 1000 + n, key, b"value")], base_offset=n) for n in range(first, end)
-    )
-
-
+log = partial(log_of, key=b"k")
 LOGS = {0: log(0, 4), 4: log(4, 8), 8: log(8, 10)}
 
 
@@ -263,7 +257,7 @@ def test_no_cleaning_comes_after_a_record_without_a_key(
     """Records that no log has were passed over, if a log had the name of theirs."""
     bases = [first for first, _ in logs]
     deleted = {4: LOGS[4]} | ({0: LOGS[0]} if 4 not in bases else {})
-    kept = {first: log(first, end, key) for first, end in logs}
+    kept = {first: log(first, end, key=key) for first, end in logs}
     folder = lay(tmp_path / "t-0", log=kept, deleted=deleted)
     expected = [name_of(4, ".log.deleted")] if is_cut and key is None else []
     assert expected == replaced(folder)
@@ -390,7 +384,7 @@ def test_logs_are_judged_as_the_law_says(
     """Whatever lies beside each other: logs of some batches, and perhaps a torn `.swap` log."""
     files = MemoryFiles()
     given_logs = (swaps, logs, deleted)
-    drawn = [{base: log(base, base + n, key) for base, n in one.items()} for one in given_logs]
+    drawn = [{base: log(base, base + n, key=key) for base, n in one.items()} for one in given_logs]
     drawn[0] = {base: data[: max(0, len(data) - cut)] for base, data in drawn[0].items()}
     for suffix, kind in zip((".log.swap", ".log", ".log.deleted"), drawn, strict=True):
         for base, data in kind.items():

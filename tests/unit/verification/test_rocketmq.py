@@ -27,23 +27,17 @@ from segproof_harness.laws.file_damages import (
     int64,
     overwrite,
     remove,
+    together,
     write,
 )
 from segproof_tests.altered_files import altered
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import check_shown_again, state_of
 from segproof_tests.store_files import INDEX, LOG, QUEUE, SMALL, copied_store
 
 DATA = ROCKETMQ
 NOTES = {f"RMQDISK-{number}" for number in (3, 14, 22, 34, 38, 41, 58)}
 MAX = 2**31 - 1
-
-
-def _both(*damages: Damage) -> Damage:
-    def do(folder: Path) -> None:
-        for damage in damages:
-            damage(folder)
-
-    return do
 
 
 MORE: dict[str, tuple[str, Damage]] = {
@@ -59,7 +53,7 @@ MORE: dict[str, tuple[str, Damage]] = {
     "a slot of 2^31-1": ("RMQDISK-8", overwrite(INDEX, 44, int32(MAX))),
     "a slot that equals the count": ("RMQDISK-8", overwrite(INDEX, 44, int32(27))),
     "a slot of another chain": ("RMQDISK-10", overwrite(INDEX, 44, int32(2))),
-    "a cycle of two": ("RMQDISK-9", _both(
+    "a cycle of two": ("RMQDISK-9", together(
         overwrite(INDEX, entry(3, 16), int32(5)), overwrite(INDEX, entry(5, 16), int32(3)))),
     "a previous index below 0": ("RMQDISK-9", overwrite(INDEX, entry(9, 16), int32(-3))),
     "a previous index of 2^31-1": ("RMQDISK-9", overwrite(INDEX, entry(9, 16), int32(MAX))),
@@ -164,9 +158,7 @@ def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", [*MORE, *STORE_EXAMPLES])
-def test_no_verb_ends_in_a_traceback(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_verb_ends_in_a_traceback(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """Whatever is damaged, each verb ends with 0, 1 or 2 in clear lines, and writes nothing."""
     example = STORE_EXAMPLES.get(name)
     if example is None:
@@ -182,9 +174,7 @@ def test_no_verb_ends_in_a_traceback(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["index", "commitlog", "consumequeue", "checkpoint"])
-def test_flipped_bits_and_garbage(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flipped_bits_and_garbage(kind: str, tmp_path: Path, capsys: Capsys) -> None:
     """Random damage ends in findings or none, never in an error, and no file changes."""
     draw = random.Random(kind)
     store = copied_store(tmp_path)
@@ -301,7 +291,7 @@ def test_geometry_of_an_empty_file_is_that_of_its_siblings(tmp_path: Path) -> No
     assert [] == list(verify(empty))
 
 
-def test_given_slots_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_given_slots_that_do_not_fit(capsys: Capsys) -> None:
     """--hash-slots is believed; a number that the length forbids is a finding of each verb."""
     path = str(DATA / SMALL / "store" / INDEX)
     assert 0 == run(["verify", path, "--hash-slots", "16"])
@@ -325,9 +315,7 @@ def test_given_slots_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None
         (["rebuild", "KAFKA", "--out", "x", "--hash-slots", "4"], "no store"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense_is_refused(words: list[str], said: str, capsys: Capsys) -> None:
     """Options of the other system end with 2 and a clear line."""
     paths = {
         "STORE": str(DATA / SMALL / "store"),

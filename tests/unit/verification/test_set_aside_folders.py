@@ -22,6 +22,8 @@ from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.extents_kept import count_extents
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 from segproof_tests.rows import paired
 
 STATE = "0123456789abcdef0123456789abcdef"
@@ -148,9 +150,7 @@ def test_a_future_copy_has_what_its_source_lost(
     assert told(two)[str(copy)].severity is Severity.NOTE
 
 
-def test_the_printed_call_shows_the_finding_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_printed_call_shows_the_finding_again(tmp_path: Path, capsys: Capsys) -> None:
     """It gives both folders: one alone shows nothing."""
     one, two = data(tmp_path / "a"), data(tmp_path / "b", "b")
     logs(one, "", range(3))
@@ -275,8 +275,7 @@ def _follow(broker: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lost(path: Path) -> int:
     """Return how many offsets a path has lost, as its summaries say."""
-    summaries: list[Summary] = []
-    list(verify(path, on_summary=summaries.append))
+    _, summaries = verified(path)
     return sum(one.lost_offsets or 0 for one in summaries)
 
 
@@ -521,14 +520,17 @@ def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
     assert thirty < two + (1 << 19)
 
 
-@pytest.mark.parametrize("state", ["stray", "future"])
+@pytest.mark.parametrize(
+    ("state", "directories"), [("stray", ["a"]), ("future", ["a"]), ("delete", ["a", "b"])]
+)
 def test_an_extent_is_forgotten_after_its_pair(
-    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, state: str, directories: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each folder is read once."""
-    broker = _pairs(tmp_path / "data", 4, batch(0), state)
+    """Each folder is read once, also those of a partition that two directories have."""
+    for one in directories:
+        _pairs(tmp_path / one, 4, batch(0), state)
     read = count_extents(monkeypatch, folder_extents)
-    _compared(broker)
+    _compared(tmp_path)
     assert len(read.paths) == len(set(read.paths)) == 8
     assert read.most_kept == 2
 
@@ -549,15 +551,3 @@ def test_copies_of_one_partition_read_it_once(
     read.paths.clear()
     _compared(broker)
     assert read.paths[read.paths.index(str(copy)) + 1] == str(used)
-
-
-def test_an_extent_of_two_directories_is_forgotten_after_its_pair(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same of a partition that two directories have."""
-    for one in "ab":
-        _pairs(tmp_path / one, 4, batch(0), "delete")
-    read = count_extents(monkeypatch, folder_extents)
-    _compared(tmp_path)
-    assert len(read.paths) == len(set(read.paths)) == 8
-    assert read.most_kept == 2

@@ -13,6 +13,7 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import Capsys
 
 OLD_S, SINCE_S = 1_700_000_000, 1_750_000_000
 NAMES = ("plain", "txn-a", "compacted")
@@ -83,7 +84,7 @@ def test_a_store_is_checked_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert 1 == len(found_since(store)[1])
 
 
-def test_the_verb_says_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_says_what_it_left_out(tmp_path: Path, capsys: Capsys) -> None:
     """On stderr, in the verdict and as JSON."""
     folder = copied_partition("plain", tmp_path)
     last = max(folder.glob("*.log"))
@@ -111,9 +112,7 @@ def test_the_verb_says_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFi
         ("2026-01-01", "has no time zone"),
     ],
 )
-def test_a_time_that_cannot_be_meant_is_usage(
-    given: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_time_that_cannot_be_meant_is_usage(given: str, words: str, capsys: Capsys) -> None:
     """With a time in the future nothing would be checked."""
     path = str(partition_of(next(iter(scenarios()))))
     assert 2 == cli.run(["verify", path, "--since", given])

@@ -23,6 +23,8 @@ from segproof.verification import verify
 from segproof_harness.laws.broken_stores import entry
 from segproof_harness.laws.file_damages import int64, overwrite
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.reported_findings import contents, verified
 from segproof_tests.rows import paired
 from segproof_tests.store_files import (
     ENTRIES,
@@ -47,12 +49,6 @@ def log_name(start: int) -> str:
 def defects(path: Path) -> list[Finding]:
     """Return what verify finds but for notes."""
     return [one for one in verify(path) if one.is_defect]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder, by name."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def refused(store: Path, target: Path) -> str:
@@ -195,8 +191,7 @@ def test_hints_about_missing_log_files_name_the_other_folders(tmp_path: Path) ->
 def test_each_folder_of_such_a_log_is_left_alone(turn: int, tmp_path: Path) -> None:
     """The folders that hold a part of the log only were judged as logs with holes."""
     spread(tmp_path, PLACES["disks"], 0, turn)
-    summaries: list[Summary] = []
-    found = list(verify(tmp_path, on_summary=summaries.append))
+    found, summaries = verified(tmp_path)
     assert ["RMQDISK-42"] * 3 == [one.law for one in found]
     assert 3 == len(summaries)
     assert "over 3 folders" in refused(tmp_path / "rmqstore2", tmp_path / "out")
@@ -535,8 +530,7 @@ def test_a_store_beside_an_archive_of_older_files_is_judged(count: int, tmp_path
     """Nothing of it was checked, and salvage ended: its older files had expired, and copies of
     them lay in a folder of their own."""
     store, folder = archived(tmp_path, count)
-    summaries: list[Summary] = []
-    found = list(verify(store, on_summary=summaries.append))
+    found, summaries = verified(store)
     assert [] == [one for one in found if one.is_defect]
     (note,) = (one for one in found if one.law == "RMQDISK-41")
     assert (os.fspath(folder), str(count)) == (note.path, note.actual)
@@ -550,9 +544,7 @@ def test_a_store_beside_an_archive_of_older_files_is_judged(count: int, tmp_path
     list(verify(folder.parent, on_summary=summaries.append))
     assert Verdict.NOT_CHECKED is not summaries[0].verdict
     damaged = sorted((store / "commitlog").iterdir())[0]
-    data = bytearray(damaged.read_bytes())
-    data[4] ^= 1
-    damaged.write_bytes(data)
+    flip_bits(damaged, 4)
     assert "RMQDISK-24" in {one.law for one in verify(store)}
 
 

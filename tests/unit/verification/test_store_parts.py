@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Finding, Severity, Verdict
 from segproof.layouts.rocketmq import TIMER_ENTRY, TIMER_SLOT
 from segproof.reading.config_file import json_fault
 from segproof.salvaging.store_salvage import salvage_store
@@ -22,6 +22,8 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_model.laws.rocketmq.broker.config_json import is_config
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import LOG_BYTES, copied_store, long_store
 
 MARK = b"\xef\xbb\xbf"
@@ -275,9 +277,7 @@ def test_a_timer_waits_until_its_time_was_read(later: int, waits: bool, tmp_path
 
 
 @pytest.mark.checks("RMQDISK-43", "RMQDISK-45")
-def test_the_hint_of_a_file_that_a_salvage_leaves_out_stays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hint_of_a_file_that_a_salvage_leaves_out_stays(tmp_path: Path, capsys: Capsys) -> None:
     """Beside timers beyond the log it became "a salvage makes this file new too", which is wrong,
     and the words about a backup and a slave were gone.
     """
@@ -292,9 +292,7 @@ def test_the_hint_of_a_file_that_a_salvage_leaves_out_stays(
 
 
 @pytest.mark.checks("RMQDISK-43")
-def test_the_report_says_what_a_broker_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_says_what_a_broker_needs(tmp_path: Path, capsys: Capsys) -> None:
     """The store type for queues that were in RocksDB was on a page alone; and of files that were
     copied, and lack something, the report said "left out".
     """
@@ -318,8 +316,7 @@ def test_the_report_says_what_a_broker_needs(
 def test_the_end_of_the_log_is_the_border_of_timers(tmp_path: Path) -> None:
     """The last byte of the last message is inside, the byte after it is not."""
     store = timer_store(tmp_path, [0])
-    summaries: list[Summary] = []
-    list(verify(store, on_summary=summaries.append))
+    _, summaries = verified(store)
     end = summaries[0].end_offset
     assert end is not None
     for offset, count in ((end - 1, 0), (end, 1)):
@@ -390,8 +387,7 @@ def test_queues_in_rocksdb_are_noted_and_the_rest_is_judged(folder: str, tmp_pat
     store = copied_store(tmp_path, "small-5.5.1")
     shutil.rmtree(store / "consumequeue")
     write_database(store / folder)
-    summaries: list[Summary] = []
-    (note,) = verify(store, on_summary=summaries.append)
+    (note,), summaries = verified(store)
     assert ("RMQDISK-41", Severity.NOTE) == (note.law, note.severity)
     assert note.path == os.fspath(store / folder)
     assert "RocksDB" in note.message
@@ -513,8 +509,7 @@ def test_a_single_file_of_another_row_is_not_judged_as_a_queue(folder: str, tmp_
     path = store / folder / ("0" * 20)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\1" * 5200)
-    summaries: list[Summary] = []
-    (only,) = verify(path, on_summary=summaries.append)
+    (only,), summaries = verified(path)
     assert ("RMQDISK-41", Severity.WARNING) == (only.law, only.severity)
     assert Verdict.NOT_CHECKED == summaries[0].verdict
 

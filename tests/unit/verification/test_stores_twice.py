@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding, Severity, Summary
+from segproof.findings import Finding, Severity
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import partition_places, verify
 from segproof.verifying.path_verification import known_places
@@ -29,6 +29,8 @@ from segproof_harness.laws.borders.store_files import (
     store,
 )
 from segproof_harness.laws.every_law import LAWS
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.reported_findings import verified
 
 LAW = "RMQDISK-58"
 SECOND = f"commitlog/{LOG_BYTES:020d}"
@@ -155,8 +157,7 @@ def test_what_is_lost_here_is_sound_there(tmp_path: Path) -> None:
     assert "the other one has each sound message of this one" in mine.hint
     assert Severity.NOTE is its.severity
     assert "1 of them missing or damaged within that log" in its.message
-    summaries: list[Summary] = []
-    list(verify(one, beside=partition_places([two]), on_summary=summaries.append))
+    _, summaries = verified(one, beside=partition_places([two]))
     assert ["store"] == [each.kind for each in summaries]
 
 
@@ -206,9 +207,7 @@ def test_a_copy_of_other_length_of_files(tmp_path: Path) -> None:
 def test_the_output_of_a_salvage_is_a_copy(tmp_path: Path) -> None:
     """A salvage of a link to a store has the same sound messages; gaps are none."""
     one = a_store(tmp_path)
-    damaged = bytearray((one / LOG).read_bytes())
-    damaged[OFFSETS[1] + 88] ^= 1
-    (one / LOG).write_bytes(damaged)
+    flip_bits(one / LOG, OFFSETS[1] + 88)
     (tmp_path / "link").symlink_to("one")
     salvage_store(tmp_path / "link", tmp_path / "out")
     found = told(one, tmp_path / "out")

@@ -23,6 +23,9 @@ from segproof.verifying import unread_files
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import copied_store
 
 PLAIN = partition_of(KAFKA / "plain")
@@ -42,9 +45,7 @@ def damaged(data: Path, *, named: bool = True, brokers: bool = True) -> Path:
     """Return a data directory with one damaged partition and a sound one."""
     for name in ("a-0", "b-0"):
         shutil.copytree(PLAIN, data / name)
-    log = bytearray((data / "a-0" / LOG).read_bytes())
-    log[100] ^= 1
-    (data / "a-0" / LOG).write_bytes(log)
+    flip_bits(data / "a-0" / LOG, 100)
     if brokers:
         (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     return data
@@ -59,8 +60,7 @@ def test_a_stray_file_hides_no_partition(
     """The damage in a partition beside it is told, and so is the file."""
     data = damaged(tmp_path / folder, brokers=brokers)
     shutil.copy(PLAIN / LOG, data / stray)
-    summaries: list[Summary] = []
-    found = list(verify(data, on_summary=summaries.append))
+    found, summaries = verified(data)
     assert "BATCH-3" in {one.law for one in found if one.path == str(data / "a-0" / LOG)}
     own = {(one.law, one.severity) for one in found if one.path == str(data / stray)}
     assert own == {("DISK-3", Severity.ERROR), ("DISK-45", Severity.NOTE)}
@@ -90,8 +90,7 @@ def test_a_partition_without_its_folder_is_one_finding(
     text = "\n".join(["0", str(len(lines)), *lines, ""])
     (data / "recovery-point-offset-checkpoint").write_text(text)
     monkeypatch.chdir(tmp_path)
-    summaries: list[Summary] = []
-    found = list(verify("data", on_summary=summaries.append))
+    found, summaries = verified("data")
     (one,) = [one for one in found if one.law == "DISK-3"]
     assert ("data/" + LOG, Severity.ERROR) == (one.path, one.severity)
     assert "27 files of segments lie so, 9 logs with offsets 0 to 745" in one.message
@@ -161,9 +160,7 @@ def test_loose_logs_of_two_partitions_are_not_one(
 
 
 @pytest.mark.checks("DISK-3")
-def test_every_reader_walks_past_a_stray_log(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_reader_walks_past_a_stray_log(tmp_path: Path, capfd: Capsys) -> None:
     """Salvage saves the partitions and names the log; rebuild and tables take the partitions."""
     data = damaged(tmp_path / "data")
     shutil.copy(PLAIN / LOG, data / LOG)
@@ -197,8 +194,7 @@ def test_a_folder_in_a_partition_is_not_looked_into(tmp_path: Path, name: str) -
     """No broker reads it, and no check: the verdict counts its files."""
     shutil.copytree(PLAIN, tmp_path / "plain-0")
     shutil.copytree(PLAIN, tmp_path / "plain-0" / name)
-    summaries: list[Summary] = []
-    found = list(verify(tmp_path / "plain-0", on_summary=summaries.append))
+    found, summaries = verified(tmp_path / "plain-0")
     (note,) = [one for one in found if one.law == "DISK-45"]
     assert str(tmp_path / "plain-0" / name) == note.path
     count = len(os.listdir(PLAIN))
@@ -221,7 +217,7 @@ def old_partition(folder: Path, *, indexes: bool = True) -> Path:
     [("empty", False), ("a file", True), ("a log", False), ("a link to nothing of Kafka", True)],
 )
 def test_a_folder_of_such_a_name_makes_no_data_directory(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], inside: str, *, indexes: bool
+    tmp_path: Path, capfd: Capsys, inside: str, *, indexes: bool
 ) -> None:
     """A partition of old releases with a folder orders-0 in it was refused by dump, ls and salvage.
 
@@ -239,8 +235,7 @@ def test_a_folder_of_such_a_name_makes_no_data_directory(
     elif inside == "a log":
         (inner / LOG).write_bytes(bytes(10))
     count = len(list(folder.glob("*.log")))
-    summaries: list[Summary] = []
-    found = list(verify(folder, on_summary=summaries.append))
+    found, summaries = verified(folder)
     assert [(str(folder), count)] == [(one.path, one.segments) for one in summaries]
     assert str(inner) in {one.path for one in found if one.law == "DISK-45"}
     (done,) = salvage(folder, tmp_path / "saved")

@@ -19,16 +19,16 @@ from segproof.verifying.segment_carry import LogCarry, carried_from_bytes, carri
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
 from segproof_tests.altered_files import altered
+from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.reported_findings import verified
 
 SECOND = name_of(60, "")
 
 
 def summaries(path: Path, **options: Any) -> list[Summary]:
     """Return the summaries of a run."""
-    told: list[Summary] = []
-    for _ in verify(path, on_summary=told.append, **options):
-        pass
+    _, told = verified(path, **options)
     return told
 
 
@@ -156,9 +156,7 @@ def test_lost_offsets_are_counted_where_they_are_known(tmp_path: Path) -> None:
 
 def flip_last_byte(path: Path) -> None:
     """Damage the last batch of a log."""
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
+    flip_bits(path, -1)
 
 
 def damaged_data(tmp_path: Path) -> Path:

@@ -20,6 +20,7 @@ from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of
+from segproof_tests.printed_rows import Capsys
 
 SWAP = name_of(0, ".log.swap")
 
@@ -260,9 +261,7 @@ def dumped(folder: Path, *more: str) -> int:
 
 
 @pytest.mark.checks("DISK-60")
-def test_a_dump_says_that_a_start_replaces_what_it_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dump_says_that_a_start_replaces_what_it_shows(tmp_path: Path, capsys: Capsys) -> None:
     """It ended with 0 and no word, where a table of the same folder is refused."""
     folder = lay(tmp_path / "t-0", batch(0, 8, value=b"w"))
     assert 1 == dumped(folder)
@@ -275,7 +274,7 @@ def test_a_dump_says_that_a_start_replaces_what_it_shows(
 @pytest.mark.checks("LOAD-1")
 @pytest.mark.parametrize("more", [(), ("--on-damage", "skip"), ("--format", "csv")])
 def test_a_dump_beside_the_swap_of_a_cleaning_is_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+    tmp_path: Path, capsys: Capsys, more: tuple[str, ...]
 ) -> None:
     """It ended with 1, though each row was given; of CSV also by indexes, which have no row."""
     folder = lay(tmp_path / "t-0", CLEANED)
@@ -290,9 +289,7 @@ def test_a_dump_beside_the_swap_of_a_cleaning_is_whole(
 
 
 @pytest.mark.checks("LOAD-1", "LOAD-2")
-def test_a_dump_ends_with_1_where_a_swap_has_rows_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dump_ends_with_1_where_a_swap_has_rows_alone(tmp_path: Path, capsys: Capsys) -> None:
     """Also one that a start deletes, and an index of a log that is in its place already."""
     folder = lay(tmp_path / "gone" / "t-0", CLEANED, {12: LOGS[12]})
     assert 1 == dumped(folder)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.record_batch import read_batch
@@ -25,16 +24,11 @@ from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of, write_segment
+from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import state_of
+from segproof_tests.small_logs import log_of
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
-
-
-def log(first: int, end: int) -> bytes:
-    """Return batches of one record each."""
-    return b"".join(
-        write_batch([Record(n, 1000 + n, b"k", b"value")], base_offset=n) for n in range(first, end)
-    )
 
 
 def compacted(folder: Path, *, cut: int = 0, kept: int = 0) -> Path:
@@ -43,12 +37,12 @@ def compacted(folder: Path, *, cut: int = 0, kept: int = 0) -> Path:
     `cut`: bytes that the `.swap` log lacks; `kept`: how many of the old logs have their names yet,
     the last ones: the first goes first.
     """
-    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
-    swap = log(0, 3) + log(5, 8)
+    write_segment(folder, log_of(8, 10), 8, index=b"", timeindex=b"")
+    swap = log_of(0, 3) + log_of(5, 8)
     (folder / name_of(0, ".log.swap")).write_bytes(swap[: len(swap) - cut])
     for number, (first, end) in enumerate(((0, 4), (4, 8))):
         suffix = ".log" if number >= 2 - kept else ".log.deleted"
-        (folder / name_of(first, suffix)).write_bytes(log(first, end))
+        (folder / name_of(first, suffix)).write_bytes(log_of(first, end))
     return folder
 
 
@@ -162,7 +156,7 @@ def test_rebuild_refuses_what_a_start_completes(kept: int, tmp_path: Path) -> No
     assert before == state_of(folder)
 
 
-SIZE = len(log(0, 1))
+SIZE = len(log_of(0, 1))
 
 
 @pytest.mark.checks("DISK-58", "DISK-59")
@@ -181,16 +175,16 @@ def test_swaps_are_judged_as_the_laws_say(
     """
     files, contents = MemoryFiles(), {}
     for base, cut in swaps.items():
-        whole = log(base, base + 1)
+        whole = log_of(base, base + 1)
         contents[base] = whole[: len(whole) - cut]
         write_file(files, f"t-0/{name_of(base, '.log.swap')}", contents[base])
-    held = {base: log(base, base + 2) for base in logs}
+    held = {base: log_of(base, base + 2) for base in logs}
     for base, changed in logs.items():
         if changed:
             data = held[base]
             held[base] = data[:-changed] + bytes([data[-changed] ^ 1]) + data[-changed + 1 :]
         write_file(files, f"t-0/{name_of(base, '.log')}", held[base])
-    removed = {base: log(base, base + count) for base, count in deleted.items()}
+    removed = {base: log_of(base, base + count) for base, count in deleted.items()}
     for base, data in removed.items():
         write_file(files, f"t-0/{name_of(base, '.log.deleted')}", data)
     if not (swaps or logs or deleted):
@@ -225,9 +219,9 @@ def offsets_in(path: Path) -> set[int]:
 @pytest.mark.parametrize("at", range(4, 8))
 def test_a_damaged_swap_hides_no_sound_log(at: int, tmp_path: Path) -> None:
     """`verify` and `salvage` left a log out that begins within a damaged `.swap` log."""
-    folder = write_segment(tmp_path / "t-0", log(4, 8), 4, index=b"", timeindex=b"")
-    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
-    swap = bytearray(log(0, 8))
+    folder = write_segment(tmp_path / "t-0", log_of(4, 8), 4, index=b"", timeindex=b"")
+    write_segment(folder, log_of(8, 10), 8, index=b"", timeindex=b"")
+    swap = bytearray(log_of(0, 8))
     size = len(swap) // 8
     swap[at * size + size - 3] ^= 1
     (folder / name_of(0, ".log.swap")).write_bytes(swap)
@@ -246,29 +240,29 @@ def test_a_wrong_offset_in_a_swap_hides_no_log(
     bit: int, is_old_there: bool, tmp_path: Path
 ) -> None:
     """No checksum covers a base offset: with one wrong bit the `.swap` log seemed to hold all."""
-    folder = write_segment(tmp_path / "t-0", log(0, 4), index=b"", timeindex=b"")
-    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
-    swap = bytearray(log(4, 8))
+    folder = write_segment(tmp_path / "t-0", log_of(0, 4), index=b"", timeindex=b"")
+    write_segment(folder, log_of(8, 10), 8, index=b"", timeindex=b"")
+    swap = bytearray(log_of(4, 8))
     last = len(swap) // 4 * 3
     swap[last : last + 8] = (7 ^ 1 << bit).to_bytes(8, "big")
     (folder / name_of(4, ".log.swap")).write_bytes(swap)
     if is_old_there:  # and damaged
-        write_segment(folder, log(4, 5) + b"?" + log(5, 8), 4)
+        write_segment(folder, log_of(4, 5) + b"?" + log_of(5, 8), 4)
     (told,) = salvage(folder, tmp_path / "out")
     assert {8, 9} <= offsets_in(tmp_path / "out" / "t-0")
     assert set(range(10)) == offsets_in(tmp_path / "out"), told
 
 
 @pytest.mark.checks("LOAD-2")
-@pytest.mark.parametrize("old", [b"", log(4, 8)[:-9], log(4, 6) + b"?" + log(6, 8)])
+@pytest.mark.parametrize("old", [b"", log_of(4, 8)[:-9], log_of(4, 6) + b"?" + log_of(6, 8)])
 def test_a_whole_swap_counts_where_the_log_of_its_name_is_empty_or_damaged(
     old: bytes, tmp_path: Path
 ) -> None:
     """The log of 0 bytes was a loss of 1131 offsets, and `salvage` left the `.swap` log out."""
-    folder = write_segment(tmp_path / "t-0", log(0, 4), index=b"", timeindex=b"")
+    folder = write_segment(tmp_path / "t-0", log_of(0, 4), index=b"", timeindex=b"")
     write_segment(folder, old, 4, index=bytes(8), timeindex=b"")
-    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
-    (folder / name_of(4, ".log.swap")).write_bytes(log(4, 8))
+    write_segment(folder, log_of(8, 10), 8, index=b"", timeindex=b"")
+    (folder / name_of(4, ".log.swap")).write_bytes(log_of(4, 8))
     found, summary = looked(folder)
     assert {"DISK-5", "DISK-10"} >= {one.law for one in found}  # the indexes are empty
     assert (10, 0) == (summary.batches, summary.lost_offsets)
@@ -283,8 +277,8 @@ def test_an_index_that_waits_is_checked_like_the_one_it_becomes(
     suffix: str, tmp_path: Path
 ) -> None:
     """It was listed, and any bytes in it were sound."""
-    folder = write_segment(tmp_path / "t-0", log(4, 8), 4, index=b"", timeindex=b"")
-    (folder / name_of(0, ".log.swap")).write_bytes(log(0, 4))
+    folder = write_segment(tmp_path / "t-0", log_of(4, 8), 4, index=b"", timeindex=b"")
+    (folder / name_of(0, ".log.swap")).write_bytes(log_of(0, 4))
     index = folder / name_of(0, f"{suffix}.swap")
     index.write_bytes(b"")
     found, summary = looked(folder)
@@ -300,7 +294,7 @@ def test_an_index_that_waits_is_checked_like_the_one_it_becomes(
     assert law_ids(index) == laws - {"DISK-10"}  # alone it is not known to be closed
     assert law_ids(folder / name_of(0, ".log.swap")) == set()
     # Beside the log of its name the .swap log is not needed, and its index is not read.
-    (folder / name_of(0, ".log")).write_bytes(log(0, 4))
+    (folder / name_of(0, ".log")).write_bytes(log_of(0, 4))
     assert (set(), 1) == (
         {one.law for one in looked(folder)[0]} - {"DISK-5"},
         looked(folder)[1].not_looked_into,
@@ -308,9 +302,7 @@ def test_an_index_that_waits_is_checked_like_the_one_it_becomes(
 
 
 @pytest.mark.checks("LOAD-2", "LOG-1")
-def test_a_lookup_says_that_records_wait(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lookup_says_that_records_wait(tmp_path: Path, capsys: Capsys) -> None:
     """`lookup` answered with the next segment, and `dump` left the records out, without a word."""
     folder = compacted(tmp_path / "t-0")
     asked = [
@@ -346,18 +338,18 @@ def test_a_salvage_keeps_what_the_logs_in_place_hold(
 
     What a log in its place holds is saved, unless a whole `.swap` log replaces it.
     """
-    swap = bytearray(b"".join(log(n, n + 1) for n in sorted(kept | {9})))
+    swap = bytearray(b"".join(log_of(n, n + 1) for n in sorted(kept | {9})))
     size = len(swap) // len(kept | {9})
     for at in flips:
         swap[(at % len(kept | {9})) * size + 40] ^= 1
     is_whole = LAWS["DISK-58"].predicate(bytes(swap))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "t-0"
-        write_segment(folder, log(12, 14), 12)
+        write_segment(folder, log_of(12, 14), 12)
         (folder / name_of(0, ".log.swap")).write_bytes(swap)
         for number, (first, end) in enumerate(((0, 4), (4, 8), (8, 10))):
             suffix = ".log" if number >= gone else ".log.deleted"
-            (folder / name_of(first, suffix)).write_bytes(log(first, end))
+            (folder / name_of(first, suffix)).write_bytes(log_of(first, end))
         list(salvage(folder, Path(name) / "out"))
         saved = offsets_in(Path(name) / "out")
     in_place = set(range(4 * gone if gone < 3 else 10, 10))

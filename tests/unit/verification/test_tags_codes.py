@@ -15,6 +15,7 @@ from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of
 from segproof_harness.laws.judged_store import StoreJudge
+from segproof_tests.reported_findings import contents
 from segproof_tests.store_files import QUEUE, copied_store
 
 CODE_AT = 12
@@ -27,12 +28,6 @@ def set_code(path: Path, number: int, code: int) -> None:
     at = number * UNIT_BYTES + CODE_AT
     data[at : at + 8] = code.to_bytes(8, "big", signed=True)
     path.write_bytes(data)
-
-
-def contents(store: Path) -> dict[str, bytes]:
-    """Return the bytes of each file of a store."""
-    found = (one for one in store.rglob("*") if one.is_file())
-    return {one.relative_to(store).as_posix(): one.read_bytes() for one in found}
 
 
 @pytest.mark.checks("RMQDISK-50")

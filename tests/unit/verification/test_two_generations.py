@@ -10,6 +10,7 @@ import pytest
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.borders.log_files import batch
+from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.rows import paired
 
 PLAIN = partition_of(KAFKA / "plain")
@@ -26,9 +27,7 @@ def broker(folder: Path, directory: str) -> Path:
 
 def _both_damaged(one: Path, two: Path) -> None:
     for path in (one / SECOND, two / LAST):
-        log = bytearray(path.read_bytes())
-        log[len(log) // 2] ^= 1
-        path.write_bytes(log)
+        flip_bits(path, path.stat().st_size // 2)
 
 
 def _split(one: Path, two: Path) -> None:

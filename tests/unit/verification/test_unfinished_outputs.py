@@ -27,11 +27,11 @@ from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_tests.partition_files import copied_partition
-from segproof_tests.reported_findings import state_of
+from segproof_tests.reported_findings import state_of, verified
 from segproof_tests.store_files import copied_store
 
 
-def verified(path: Path) -> tuple[list[Finding], list[Summary]]:
+def unfinished(path: Path) -> tuple[list[Finding], list[Summary]]:
     """Return the findings of an unfinished output, and the summaries."""
     summaries: list[Summary] = []
     found = [one for one in verify(path, on_summary=summaries.append) if one.law == "DISK-61"]
@@ -56,13 +56,13 @@ def store(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("inner", ["", "plain-0", "plain-0/00000000000000000000.log"])
 def test_a_salvage_that_was_ended_is_never_sound(salvaged: Path, inner: str) -> None:
     """Nor is a partition in it, or one file of it."""
-    found, summaries = verified(salvaged / inner)
+    found, summaries = unfinished(salvaged / inner)
     assert found
     assert {Severity.ERROR} == {one.severity for one in found}
     assert "segproof salvage" in str(found[0].hint)
     assert Verdict.SOUND not in {one.verdict for one in summaries}
     (salvaged / SALVAGE_MARKER).unlink()
-    found, summaries = verified(salvaged / inner)
+    found, summaries = unfinished(salvaged / inner)
     assert ([], {Verdict.SOUND}) == (found, {one.verdict for one in summaries})
 
 
@@ -100,8 +100,7 @@ def test_each_path_into_a_salvage_that_was_ended(
             assert "salvage" in str(told.error)
             with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
                 list(salvage(link, tmp_path / "again"))
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
+    found, summaries = verified(path)
     assert "DISK-61" in {one.law for one in found}
     assert not any(one.is_sound for one in summaries)
     assert summaries
@@ -137,7 +136,7 @@ def test_a_rebuild_that_was_ended_is_never_sound_and_no_input(tmp_path: Path) ->
     partition = copied_partition("plain", tmp_path / "data")
     (partition / MARKER).touch()
     for path in (partition, partition.parent):
-        found, summaries = verified(path)
+        found, summaries = unfinished(path)
         assert [Severity.ERROR] == [one.severity for one in found]
         assert Verdict.SOUND not in {one.verdict for one in summaries}
     (told,) = rebuild_all([partition], None, Options(in_place=True))
@@ -171,12 +170,12 @@ def test_a_rebuild_of_several_partitions_that_was_ended(
         monkeypatch.setattr(directory_rebuild, "rebuild_partition", full)
         assert [True, False] == [one.error is None for one in rebuild_all([data], out)]
         monkeypatch.undo()
-    (found,) = [one for one in verified(out)[0] if one.path.endswith(MARKER)]
+    (found,) = [one for one in unfinished(out)[0] if one.path.endswith(MARKER)]
     assert (Severity.ERROR, True) == (found.severity, "Not here: plain-0" in found.message)
     assert ("Whole, of another one: compacted-0" in found.message) == (ends_by == "a full disk")
     again = {Path(one.path).name: one.error is None for one in rebuild_all([data], out)}
     assert {"compacted-0": False, "plain-0": True} == again
-    assert ([], 2) == (verified(out)[0], len(list(out.iterdir())))
+    assert ([], 2) == (unfinished(out)[0], len(list(out.iterdir())))
     assert 1 == len(list(rebuild_all([data / "plain-0"], tmp_path / "alone")))
     assert not (tmp_path / "alone" / MARKER).exists()
 
@@ -195,9 +194,9 @@ def test_a_rebuild_that_makes_nothing_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.checks("DISK-61")
 def test_a_store_of_a_salvage_that_was_ended(store: Path, tmp_path: Path) -> None:
     """The mark lies in the store itself, and no verb takes it."""
-    assert {Verdict.SOUND} == {one.verdict for one in verified(store)[1]}
+    assert {Verdict.SOUND} == {one.verdict for one in unfinished(store)[1]}
     (store / SALVAGE_MARKER).touch()
-    found, summaries = verified(store)
+    found, summaries = unfinished(store)
     assert [Severity.ERROR] == [one.severity for one in found]
     assert Verdict.SOUND not in {one.verdict for one in summaries}
     before = state_of(store)
@@ -217,11 +216,11 @@ def test_a_rebuild_in_place_of_a_store_that_was_ended_is_run_again(
     """The store is whole: the same rebuild removes the folder, and a salvage may save it."""
     (store / MARKER / "index").mkdir(parents=True)
     (store / MARKER / "checkpoint").touch()
-    found, _ = verified(store)
+    found, _ = unfinished(store)
     assert [Severity.ERROR] == [one.severity for one in found]
     salvage_store(store, tmp_path / "saved")
     rebuild_index(store, hash_slot_num=64, index_num=256, in_place=True)
-    assert [] == verified(store)[0]
+    assert [] == unfinished(store)[0]
 
 
 @pytest.mark.checks("DISK-61")
@@ -229,7 +228,7 @@ def test_a_new_index_of_a_store_that_is_not_whole(store: Path, tmp_path: Path) -
     """A rebuild into a new directory leaves its working folder beside the index files."""
     shutil.copytree(store / "index", tmp_path / "index")
     (tmp_path / "index" / MARKER).mkdir()
-    found, summaries = verified(tmp_path / "index")
+    found, summaries = unfinished(tmp_path / "index")
     assert [Severity.ERROR] == [one.severity for one in found]
     assert Verdict.SOUND not in {one.verdict for one in summaries}
 
@@ -253,7 +252,7 @@ def ended_second_salvage(tmp_path: Path) -> Path:
 def test_a_partition_of_an_earlier_salvage_is_whole(tmp_path: Path) -> None:
     """Its source may be gone. Only what the second salvage has written is a part."""
     out = ended_second_salvage(tmp_path)
-    found, summaries = verified(out)
+    found, summaries = unfinished(out)
     verdicts = {one.path: one.verdict for one in summaries}
     assert verdicts.pop(str(out / "plain-0")) is Verdict.SOUND
     assert verdicts.pop(str(out / "txn-a-0")) is Verdict.READABLE_WITH_GAPS
@@ -275,7 +274,7 @@ def test_the_printed_step_leaves_what_is_whole(
     whole = state_of(out / "plain-0")
     with pytest.raises(FileExistsError, match="mkdir") as refused:
         list(salvage(tmp_path / "two", out))
-    (mark,) = (one for one in verified(out)[0] if one.path.endswith(SALVAGE_MARKER))
+    (mark,) = (one for one in unfinished(out)[0] if one.path.endswith(SALVAGE_MARKER))
     commands = re.findall("`(mkdir [^`]+)`", f"{mark.hint} {refused.value}")
     assert len(commands) == 2
     assert len(set(commands)) == 1
@@ -283,7 +282,7 @@ def test_the_printed_step_leaves_what_is_whole(
     subprocess.run(["bash", "-c", commands[0]], check=True)
     assert ["plain-0"] == [one.name for one in out.iterdir()]
     assert all(told.is_whole for told in salvage(tmp_path / "two", out))
-    assert {Verdict.SOUND} == {one.verdict for one in verified(out)[1]}
+    assert {Verdict.SOUND} == {one.verdict for one in unfinished(out)[1]}
     assert whole == state_of(out / "plain-0")
     kept = {one.name for one in (tmp_path / "out.unfinished").iterdir()}
     assert {SALVAGE_MARKER, "txn-a-0", "salvage-set-aside.txn-a-0.log"} == kept
@@ -294,5 +293,5 @@ def test_a_part_is_never_readable_with_defects_alone(salvaged: Path, store: Path
     """That verdict says that no record is known to be lost: here an unknown number is."""
     (store / SALVAGE_MARKER).touch()
     for path in (salvaged / "plain-0", store):
-        (summary,) = verified(path)[1]
+        (summary,) = unfinished(path)[1]
         assert (Verdict.READABLE_WITH_GAPS, None) == (summary.verdict, summary.lost_offsets)

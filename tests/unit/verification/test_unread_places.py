@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Severity, Verdict
 from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_tests.printed_rows import Capsys
+from segproof_tests.reported_findings import judged
 from segproof_tests.store_files import long_store
 
 NAME = "0" * 20
@@ -64,17 +66,7 @@ def _data(tmp_path: Path) -> Path:
     return folder
 
 
-def judged(path: Path) -> tuple[list[Finding], Summary]:
-    """Return findings and summary of a path."""
-    summaries: list[Summary] = []
-    found = list(verify(path, on_summary=summaries.append))
-    (summary,) = summaries
-    return found, summary
-
-
-def expect_named(
-    path: Path, law: str, words: str, out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def expect_named(path: Path, law: str, words: str, out: Path, capsys: Capsys) -> None:
     """Expect one finding that names the layout, and that each verb refuses with its words."""
     (one,), summary = judged(path)
     assert (law, str(path), Severity.WARNING) == (one.law, one.path, one.severity)
@@ -101,9 +93,7 @@ def expect_named(
         ("dledger-n0", f"index/{NAME}"), ("dledger-n0", "checkpoint"), ("n0", ""),
     ],
 )  # fmt: skip
-def test_a_part_of_a_dledger_group(
-    name: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_of_a_dledger_group(name: str, part: str, tmp_path: Path, capsys: Capsys) -> None:
     """Its log was "nothing of Kafka's here"; its checkpoint was one of a store, to be salvaged."""
     path = dledger(tmp_path, name) / part
     expect_named(path, "RMQDISK-42", "of DLedger", tmp_path / "out", capsys)
@@ -111,9 +101,7 @@ def test_a_part_of_a_dledger_group(
 
 @pytest.mark.checks("RMQDISK-42")
 @pytest.mark.parametrize("part", ["", WAL, "MANIFEST-000005", "LOG"])
-def test_a_part_of_a_database(
-    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_of_a_database(part: str, tmp_path: Path, capsys: Capsys) -> None:
     """Its WAL was a file of a segment; `dump` of it ended with 0."""
     path = written(tmp_path / "store" / "consumequeue_r", DATABASE) / part
     expect_named(path, "RMQDISK-42", "a database of RocksDB", tmp_path / "out", capsys)
@@ -135,9 +123,7 @@ def test_a_part_of_a_database_that_lacks_its_beginning(
 
 @pytest.mark.checks("DISK-46")
 @pytest.mark.parametrize("part", ["0-1-v1.base_index", "archival_metadata.snapshot"])
-def test_a_part_of_a_partition_of_redpanda(
-    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_of_a_partition_of_redpanda(part: str, tmp_path: Path, capsys: Capsys) -> None:
     """A snapshot in it was "to be moved out", since its name says no offset."""
     path = redpanda(tmp_path) / part
     expect_named(path, "DISK-46", "the layout of Redpanda", tmp_path / "out", capsys)
@@ -152,7 +138,7 @@ def test_a_part_of_a_partition_of_redpanda(
     ],
 )  # fmt: skip
 def test_a_part_of_a_store_that_no_check_reads_by_itself(
-    part: str, is_file: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    part: str, is_file: bool, tmp_path: Path, capsys: Capsys
 ) -> None:
     """A folder of it was "nothing of Kafka's here", and an error."""
     store = long_store(tmp_path / "store")
@@ -197,7 +183,7 @@ def test_a_partition_is_judged_whatever_lies_in_it(extra: str, data: Path) -> No
 @pytest.mark.checks("DISK-46")
 @pytest.mark.parametrize("is_store", [True, False])
 def test_a_file_of_redpanda_hides_no_store_and_no_partitions(
-    is_store: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    is_store: bool, data: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     """One such file in the folder around them, and a dump and a salvage of all were refused."""
     folder = long_store(tmp_path / "store") if is_store else data

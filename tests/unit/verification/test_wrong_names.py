@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log under a wrong name: no record is lost by it, and no verb says so."""
 
-import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,30 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Verdict
-from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying import segment_checks
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
+from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
 from segproof_tests.partition_files import (
     copied_partition,
     in_memory,
     looked_at,
     name_of,
+    rename_segment,
     write_segment,
 )
+from segproof_tests.small_logs import batch, log_of
 
 LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
 INDEXES = (".index", ".timeindex")
-
-
-def rename(folder: Path, old: int, new: int, *suffixes: str) -> None:
-    """Give files of a segment another base offset."""
-    for suffix in suffixes:
-        (folder / name_of(old, suffix)).rename(folder / name_of(new, suffix))
 
 
 @pytest.mark.checks("DISK-65", "DISK-62", "DISK-4")
@@ -50,7 +45,7 @@ def test_only_the_name_is_wrong(old: int, new: int, with_indexes: bool, tmp_path
     """Offsets were "lost", and a salvage told "part kept" of an output equal to the original."""
     folder = copied_partition("plain", tmp_path)
     contents = [(folder / name_of(base, ".log")).read_bytes() for base in LOGS]
-    rename(folder, old, new, ".log", *(INDEXES if with_indexes else ()))
+    rename_segment(folder, old, new, ".log", *(INDEXES if with_indexes else ()))
     told, found = looked_at(folder)
     assert (told.lost_offsets, told.lost_at_least) == (0, 0)
     assert told.verdict is Verdict.READABLE_WITH_DEFECTS
@@ -116,7 +111,7 @@ def test_what_a_moved_log_holds_is_not_lost(name: str, with_index: bool, tmp_pat
     folder = copied_partition(scenario, tmp_path)
     batches = looked_at(folder)[0].batches
     gone = len(read_batch_headers((folder / name_of(target, ".log")).read_bytes()).table)
-    rename(folder, source, target, ".log")
+    rename_segment(folder, source, target, ".log")
     if not with_index:
         for suffix in INDEXES:
             (folder / name_of(source, suffix)).unlink()
@@ -138,7 +133,7 @@ def test_a_low_name_after_a_gap_of_compaction(
     """`verify` said that no record is lost, and the salvage that it names took 7 batches out."""
     folder = copied_partition("compacted", tmp_path)
     contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
-    rename(folder, old, new, *suffixes)
+    rename_segment(folder, old, new, *suffixes)
     told, found = looked_at(folder)
     assert "DISK-65" in {one.law for one in found}
     assert (told.lost_offsets, told.lost_at_least, told.unproven_offsets) == (0, 0, 0)
@@ -157,12 +152,9 @@ def test_the_index_tells_a_low_name_from_a_wrong_base_offset(
 ) -> None:
     """A batch of the log before says offset 25: the name 20 is wrong, or this offset is."""
     logs = [(*range(9), 25), range(30, 36)]
-    data = [
-        [write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in offsets]
-        for offsets in logs
-    ]
+    data = [[batch(n, key=b"k") for n in offsets] for offsets in logs]
     size, distance = len(data[1][0]), 30 - made_under
-    index = b"".join(struct.pack(">ii", distance + at, at * size) for at in range(1, 6))
+    index = offset_entries(*((distance + at, at * size) for at in range(1, 6)))
     folder = tmp_path / "t-0"
     write_segment(folder, b"".join(data[0]), index=b"", timeindex=b"")
     write_segment(folder, b"".join(data[1]), 20, index=index)
@@ -209,10 +201,9 @@ def partitions(draw: st.DrawFn) -> dict[str, bytes]:
     wrong = draw(st.integers(0, total))
     for number in range(total):
         count = draw(st.integers(1, 3))
-        offsets = range(at, at + count)
         apart = draw(st.sampled_from([1, 2, 5, -1, -2, -5])) if number == wrong else 0
         name = max(0, at + apart)
-        log = b"".join(write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in offsets)
+        log = log_of(at, at + count, key=b"k")
         files.setdefault(name_of(name, ".log"), log)
         if draw(st.booleans()):
             files[name_of(at, ".index")] = b""
@@ -237,9 +228,9 @@ def test_only_a_doubtful_end_asks_all_logs(monkeypatch: pytest.MonkeyPatch) -> N
     """Each log of a compacted partition begins after its name: each was asked of each."""
     images = dict[str, bytes]()
     for base in range(0, 400, 10):
-        log = write_batch([Record(base + 3, 9, b"k", b"v")], base_offset=base + 3)
+        log = batch(base + 3, key=b"k", time=9)
         images |= {name_of(base, ".log"): log, name_of(base, ".index"): b""}
-        images[name_of(base, ".timeindex")] = struct.pack(">qi", 9, 3)
+        images[name_of(base, ".timeindex")] = time_entries((9, 3))
     asked = list[int]()
     monkeypatch.setattr(segment_checks, "_begins_elsewhere", lambda *one: asked.append(one[1]))
     found = list(verify("/data/t-0", files=in_memory(images, "/data/t-0")))
@@ -262,13 +253,6 @@ def test_a_copy_of_a_log_under_another_name_costs_nothing(name: int, tmp_path: P
     assert not [one for one in found if one.is_defect]
 
 
-def batches_of(first: int, end: int) -> bytes:
-    """Return batches of one record each, with the offsets from `first` up to `end`."""
-    return b"".join(
-        write_batch([Record(n, 9, b"k", b"v" * 20)], base_offset=n) for n in range(first, end)
-    )
-
-
 @pytest.mark.checks("DISK-69")
 @pytest.mark.parametrize(
     ("others", "own"),
@@ -282,10 +266,10 @@ def test_another_topics_block_at_the_begin_gives_a_log_no_name(
 ) -> None:
     """It was named by that block, and the log before it then ended too late: it was set aside."""
     folder = tmp_path / "t-0"
-    write_segment(folder, batches_of(0, 40))
-    block = batches_of(others.start, others.stop)
-    write_segment(folder, block + bytes(70) + batches_of(50, 80), 40)
-    write_segment(folder, batches_of(80, 90), 80)
+    write_segment(folder, log_of(0, 40))
+    block = log_of(others.start, others.stop)
+    write_segment(folder, block + bytes(70) + log_of(50, 80), 40)
+    write_segment(folder, log_of(80, 90), 80)
     (saved,) = salvage(folder, tmp_path / "out")
     assert (saved.renamed_logs, saved.set_aside_batches) == (0, len(others))
     data = b"".join(one.read_bytes() for one in sorted((tmp_path / "out" / "t-0").glob("*.log")))
@@ -299,6 +283,6 @@ def test_the_offsets_of_a_lost_log_are_told_beside_one_with_a_wrong_name(tmp_pat
     """A wrong name hid the loss of another log: "everything kept", and no word more."""
     folder = tmp_path / "t-0"
     for name, first, end in ((1, 0, 40), (40, 40, 80), (120, 120, 160)):
-        write_segment(folder, batches_of(first, end), name)
+        write_segment(folder, log_of(first, end, key=b"k"), name)
     (saved,) = salvage(folder, tmp_path / "out")
     assert (1, 120, 40) == (saved.renamed_logs, saved.batches, saved.unproven_offsets)

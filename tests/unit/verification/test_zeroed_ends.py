@@ -1,35 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Zeros where a log had its end: what the index shows is lost, and a broker's tail is not."""
 
-import struct
 from pathlib import Path
 
 import pytest
 
 from segproof import rebuild
-from segproof.findings import Severity, Summary, Verdict
-from segproof.kafka import Record, write_batch
+from segproof.findings import Severity, Verdict
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment
+from segproof_tests.reported_findings import judged
+from segproof_tests.small_logs import batch
 
-BATCHES = [write_batch([Record(n, 9 + n, None, b"v" * 30)], base_offset=n) for n in range(6)]
+BATCHES = [*map(batch, range(6))]
 SIZE = len(BATCHES[0])
-INDEX = b"".join(struct.pack(">ii", n, n * SIZE) for n in (1, 3, 4))
+INDEX = offset_entries(*((n, n * SIZE) for n in (1, 3, 4)))
 
 
 def zeroed(folder: Path, kept: int, index: bytes, slots: int = 8) -> Path:
     """Write a log of six batches whose last ones are zeros."""
     log = b"".join(BATCHES[:kept]) + bytes((6 - kept) * SIZE)
     return write_segment(folder, log, index=index + bytes(slots * 8 - len(index)))
-
-
-def summary_of(folder: Path) -> Summary:
-    """Return the summary of a partition."""
-    told: list[Summary] = []
-    for _ in verify(folder, on_summary=told.append):
-        pass
-    return told[-1]
 
 
 @pytest.mark.checks("DISK-25", "DISK-6")
@@ -43,7 +36,7 @@ def test_entries_in_zeros_are_a_loss(kept: int, lost: int, slots: int, tmp_path:
     assert place == (Severity.ERROR, kept * SIZE, str(kept), "5")
     assert all("nothing" not in (each.hint or "") for each in verify(folder, laws=["DISK-6"])
         if each.path.endswith(".log"))  # fmt: skip
-    told = summary_of(folder)
+    _, told = judged(folder)
     assert told.verdict is (Verdict.READABLE_WITH_GAPS if kept else Verdict.UNREADABLE)
     assert (told.lost_at_least, told.lost_offsets) == (lost, None)
     (kept_part,) = salvage(folder, tmp_path / "saved")
@@ -77,11 +70,11 @@ def test_one_step_mends_zeros_in_an_index(zeroed_entries: bool, tmp_path: Path) 
 def test_logs_of_zeros_alone_are_unreadable(tmp_path: Path) -> None:
     """They were "readable with defects: 0 batches"."""
     folder = write_segment(tmp_path / "t-0", bytes(90), index=bytes(8), timeindex=bytes(24))
-    assert summary_of(folder).verdict is Verdict.SOUND  # a log that was preallocated
+    assert judged(folder)[1].verdict is Verdict.SOUND  # a log that was preallocated
     write_segment(folder, bytes(90), 6, index=bytes(8), timeindex=bytes(24))
-    assert summary_of(folder).verdict is Verdict.UNREADABLE
+    assert judged(folder)[1].verdict is Verdict.UNREADABLE
     write_segment(folder, BATCHES[0], index=b"", timeindex=b"")
-    assert summary_of(folder).verdict is not Verdict.UNREADABLE
+    assert judged(folder)[1].verdict is not Verdict.UNREADABLE
 
 
 @pytest.mark.checks("DISK-25", "DISK-6")
@@ -90,7 +83,7 @@ def test_a_preallocated_tail_is_no_loss(index: bytes, tmp_path: Path) -> None:
     """No entry leads into the zeros that a broker keeps after its last batch."""
     folder = zeroed(tmp_path / "t-0", 4, index)
     assert not list(verify(folder, laws=["DISK-25"]))
-    assert not summary_of(folder).lost_at_least
+    assert not judged(folder)[1].lost_at_least
     (told,) = salvage(folder, tmp_path / "saved")
     assert told.is_whole
 

@@ -11,18 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Severity, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import blank_tail
 from segproof.verification import verify
+from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.reported_findings import judged
 from segproof_tests.store_files import LOG_BYTES, long_store
-
-
-def judged(store: Path) -> tuple[list[Finding], Summary]:
-    """Return the findings of a store, and its summary."""
-    told: list[Summary] = []
-    return list(verify(store, on_summary=told.append)), told[-1]
 
 
 def logs(store: Path) -> list[Path]:
@@ -186,9 +182,7 @@ def break_end(store: Path) -> None:
     """Break the last message but three."""
     at = offsets(store)[-4]
     path = next(path for path in reversed(logs(store)) if int(path.name) <= at)
-    data = bytearray(path.read_bytes())
-    data[at - int(path.name) + 4] ^= 1
-    path.write_bytes(data)
+    flip_bits(path, at - int(path.name) + 4)
 
 
 def hide(store: Path) -> None:

@@ -13,8 +13,9 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, frozen
-from segproof_model.laws.register import LAWS, Transition, broken_state_laws, broken_step_laws
+from segproof_model.laws.register import LAWS, broken_state_laws, broken_step_laws
 from segproof_model.releases import NEWEST_KAFKA, SEGPROOF
+from segproof_tests.model_steps import lawful
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
 NUMBER_FORMAT = Raised(ErrorKind.NUMBER_FORMAT)
@@ -27,14 +28,6 @@ MOVED = ("rename", "f.tmp", "f")
 def file_of(kind: Any, data: bytes, release: Release = NEWEST_KAFKA) -> Any:
     """Return the file `f` with these bytes."""
     return frozen(release.kind(kind)(Files({"f": data}), "f"))
-
-
-def done(before: Any, operation: str, **arguments: Any) -> Transition:
-    """Return what an operation does, which breaks no law."""
-    step = apply(before, operation, **arguments)
-    transition = Transition(type(before), before, operation, arguments, step.after, step.outcome)
-    assert [] == broken_step_laws(transition)
-    return transition
 
 
 @pytest.mark.parametrize(
@@ -60,7 +53,7 @@ def done(before: Any, operation: str, **arguments: Any) -> Transition:
 def test_broken_reads(law: str, data: bytes, outcome: object) -> None:
     """Another answer than the model's breaks the law."""
     kind = PartitionMetadataFile if law == "META-2" else LeaderEpochCheckpointFile
-    right = done(file_of(kind, data), "read")
+    right = lawful(file_of(kind, data), "read")
     assert not LAWS[law].predicate(replace(right, outcome=outcome))
 
 
@@ -84,7 +77,7 @@ def test_broken_writes(law: str, release: Release, data: bytes, outcome: object)
     arguments: dict[str, Any] = {"entries": ENTRIES}
     if law == "META-1":
         kind, arguments = PartitionMetadataFile, {"topic_id": TOPIC_ID}
-    right = done(file_of(kind, b"", release), "write", **arguments)
+    right = lawful(file_of(kind, b"", release), "write", **arguments)
     wrong = replace(right, after=file_of(kind, data, release), outcome=outcome)
     assert [law] == broken_step_laws(wrong)
 
@@ -146,7 +139,7 @@ def test_broken_steps(
     laws: str, operation: str, arguments: tuple[int, ...], after: Any, outcome: object
 ) -> None:
     """A wrong step breaks the law that speaks of it; what the model does instead breaks none."""
-    right = done(BEFORE, operation, **dict(zip(NAMES.get(operation, ()), arguments, strict=True)))
+    right = lawful(BEFORE, operation, **dict(zip(NAMES.get(operation, ()), arguments, strict=True)))
     wrong = replace(right, after=after, outcome=outcome)
     assert laws.split() == sorted(broken_step_laws(wrong))
 
@@ -154,9 +147,9 @@ def test_broken_steps(
 def test_scheduled_write_follows_the_cache() -> None:
     """Under the newest release a truncation leaves the file as it is, until the write has run."""
     before = cache_of((1, 10), (3, 30), release=NEWEST_KAFKA)
-    cut = done(before, "truncate_from_end", end_offset=30).after
+    cut = lawful(before, "truncate_from_end", end_offset=30).after
     assert (before.to_bytes(), True) == (cut.to_bytes(), cut.is_write_pending)
-    written = done(cut, "run_scheduled_write")
+    written = lawful(cut, "run_scheduled_write")
     assert (b"0\n1\n1 10\n", False) == (written.after.to_bytes(), written.after.is_write_pending)
     never = apply(cut, lambda cache: setattr(cache, "is_write_pending", False)).after
     assert ["EPOCH-11"] == broken_step_laws(replace(written, after=never))

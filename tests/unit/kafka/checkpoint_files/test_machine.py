@@ -25,12 +25,12 @@ from segproof_model.kafka.broker.partition_metadata_file import (
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import apply, opened
 from segproof_model.laws.kafka.broker import partition_metadata_file as metadata_laws  # noqa: F401
 from segproof_model.laws.kafka.broker.checkpoint_file import Call, crash_leaves_old_or_new
-from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.releases import RELEASES, SEGPROOF
+from segproof_tests.model_steps import lawful
 from segproof_tests.watched_files import CHANGES, WatchedFiles
 
 JUDGED = [one for one in RELEASES.values() if not one.name.startswith("rocketmq")]
@@ -55,14 +55,6 @@ def checkpoint_of(fields: int, release: Release, data: bytes) -> Any:
     if fields == 2:
         return model_of(LeaderEpochCheckpointFile, release, {"file": data})
     return model_of(OffsetCheckpointFile, release, {"file": data}).checkpoint
-
-
-def judged(state: Any, operation: str, **arguments: Any) -> Step[Any]:
-    """Do one operation of the model, and judge every law of it."""
-    step = apply(state, operation, **arguments)
-    transition = Transition(type(state), state, operation, arguments, step.after, step.outcome)
-    assert [] == broken_step_laws(transition), transition
-    return step
 
 
 def image_of(rows: list[tuple[int, ...]]) -> bytes:
@@ -117,7 +109,7 @@ def test_reads(fields: int, data: st.DataObject) -> None:
 def compare_reads(fields: int, content: bytes) -> None:
     """Judge what every release reads; hold the implementation against segproof's model."""
     outcomes = {
-        release: judged(checkpoint_of(fields, release, content), "read").outcome
+        release: lawful(checkpoint_of(fields, release, content), "read").outcome
         for release in JUDGED
     }
     actual = outcome_of(lambda: checkpoint_file.read_checkpoint(content, PARSES[fields]))
@@ -144,13 +136,13 @@ def test_writes(offsets: dict[tuple[str, int], int]) -> None:
     file = checkpoint_file.OffsetCheckpointFile("/d/file", create=True, files=files)
     model = model_of(OffsetCheckpointFile, SEGPROOF, {})
     entries = [TopicPartitionOffset(*key, offset) for key, offset in offsets.items()]
-    written = judged(model.checkpoint, "write", entries=entries)
+    written = lawful(model.checkpoint, "write", entries=entries)
     step = apply(model, "write", offsets)
     assert step.outcome == written.outcome
     assert step.after.files == written.after.files
     assert of_model(step.outcome) == outcome_of(lambda: file.write(offsets))
     assert step.after.files.images == files.images("/d")
-    judged(step.after.checkpoint, "read")
+    lawful(step.after.checkpoint, "read")
     found = list(step.after.read().items())
     assert found == list(file.read().items())
     assert isinstance(step.outcome, Raised) or found == list(offsets.items())
@@ -247,7 +239,7 @@ METADATA = st.tuples(
 def test_metadata_reads(content: bytes) -> None:
     """Any bytes are read by both sides alike, and lawfully in every release."""
     outcomes = {
-        release: judged(model_of(PartitionMetadataFile, release, {"file": content}), "read").outcome
+        release: lawful(model_of(PartitionMetadataFile, release, {"file": content}), "read").outcome
         for release in JUDGED
     }
     actual = outcome_of(lambda: _plain(partition_metadata_file.read_partition_metadata(content)))
@@ -271,12 +263,12 @@ def test_metadata_writes(number: int) -> None:
     assert not file.exists()
     assert of_model(apply(model, "delete").outcome) == outcome_of(file.delete)
     assert of_model(apply(model, "read").outcome) == outcome_of(file.read)
-    step = judged(model, "write", topic_id=topic_id.bytes)
+    step = lawful(model, "write", topic_id=topic_id.bytes)
     assert of_model(step.outcome) == outcome_of(lambda: file.write(topic_id))
     assert step.after.files.images == files.images("/d")
     assert file.exists() == step.after.exists() == (number != 0)
     if number:
         assert (0, topic_id) == file.read()
-        assert (0, topic_id.bytes) == judged(step.after, "read").outcome
+        assert (0, topic_id.bytes) == lawful(step.after, "read").outcome
         file.delete()
         assert apply(step.after, "delete").after.files.images == files.images("/d") == {}

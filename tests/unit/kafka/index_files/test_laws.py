@@ -25,6 +25,7 @@ from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, frozen, opened
 from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.releases import NEWEST_KAFKA, RELEASES, SEGPROOF
+from segproof_tests.model_steps import done
 
 CORRUPT, INVALID = Raised(ErrorKind.CORRUPT_INDEX), Raised(ErrorKind.INVALID_ARGUMENT)
 TXNS = (AbortedTxn(0, 1, 101, 110, 105), AbortedTxn(0, 2, 111, 120, 130))
@@ -78,12 +79,6 @@ def changed(index: Any, image: bytes | None = None, **values: Any) -> Any:
             draft.files.write(draft.name, image)
 
     return apply(index, change).after
-
-
-def done(index: Any, operation: str, **arguments: Any) -> Transition:
-    """Return the step of an operation."""
-    step = apply(index, operation, **arguments)
-    return Transition(type(index), index, operation, arguments, step.after, step.outcome)
 
 
 def opening(image: bytes | None = None, release: Release = NEWEST_KAFKA, size: int = -1) -> Any:

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segproof_harness.laws.borders.log_files import marker
+from segproof_harness.laws.file_damages import later
 from segproof_harness.structures.structure import structure_named
-from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
+from segproof_model.kafka.format.batch_writing import write_batch
 from segproof_model.kafka.format.lazy_index import LazyIndex
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
@@ -123,15 +125,12 @@ def with_values(**values: Any) -> Change:
     return left(lambda state: vars(state).update(values))
 
 
-def holding(kind: str, data: bytes) -> Callable[[Any], object]:
+@later
+def holding(segment: Any, kind: str, data: bytes) -> None:
     """Let one of a segment's files hold these bytes."""
-
-    def change(segment: Any) -> None:
-        segment.files.write(segment.names[FILES.index(kind)], data)
-        if kind == "log":
-            segment.log.size = len(data)
-
-    return change
+    segment.files.write(segment.names[FILES.index(kind)], data)
+    if kind == "log":
+        segment.log.size = len(data)
 
 
 def fewer(kind: str) -> Change:
@@ -163,9 +162,7 @@ def two_more_times(segment: Any) -> None:
 THREE = segment_of(batch(40, 1000), batch(41, 1010), batch(42, 1020))
 SAFE = segment_of(batch(40, 1000), batch(41, 1010), batch(42, 1020), release=SEGPROOF)
 FOURTH, FAR = batch(43, 1030), batch(2**31 + 40, 1)
-MARKER = write_end_transaction_marker(
-    "ABORT", offset=41, timestamp=2, producer_id=7, producer_epoch=0, coordinator_epoch=0
-)
+MARKER = marker(41)
 TRANSACTIONS = segment_of(batch(40, 1, producer=7) + MARKER)
 EPOCHS = segment_of(batch(40, 1, epoch=0), batch(41, 1, epoch=3))
 TOO_FAR = segment_of(batch(40, 1) + batch(2**31 + 41, 1), interval=4096)

@@ -5,6 +5,7 @@ import contextlib
 import random
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,9 +21,10 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
     SegproofError,
 )
-from segproof.kafka import LogSegment, Record, write_batch, write_end_transaction_marker
+from segproof.kafka import LogSegment, Record, write_batch
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.producer_state import ProducerStateManager
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests.memory_segments import (
     BASE,
     BATCHES,
@@ -173,24 +175,16 @@ def test_recovery_knows_the_last_sequence_of_a_batch_that_wraps() -> None:
     assert (2**31 - 2, 0) == (known.batch_metadata[-1].first_seq, known.last_seq)
 
 
+ended = partial(marker, timestamp=5, producer_id=9)
+"""Returns the end of a transaction."""
+
+
 def transactional(offset: int, sequence: int, producer_id: int = 9) -> bytes:
     """A batch of a transaction."""
     return batch(
         offset, 5, is_transactional=True, producer_id=producer_id, producer_epoch=0,
         base_sequence=sequence,
     )  # fmt: skip
-
-
-def marker(offset: int, kind: str, producer_id: int = 9) -> bytes:
-    """The end of a transaction."""
-    return write_end_transaction_marker(
-        kind,
-        offset=offset,
-        timestamp=5,
-        producer_id=producer_id,
-        producer_epoch=0,
-        coordinator_epoch=0,
-    )
 
 
 @pytest.mark.checks("SEG-30")
@@ -200,9 +194,9 @@ def test_recovery_rebuilds_the_transaction_index() -> None:
     log = [
         transactional(40, 0),
         transactional(41, 0, 10),
-        marker(42, "ABORT"),
+        ended(42),
         batch(43, 6),
-        marker(44, "COMMIT", 10),
+        ended(44, "COMMIT", producer_id=10),
         transactional(45, 1),
         batch(46, 6),
     ]
@@ -248,7 +242,7 @@ def test_recovery_leaves_the_producer_state_that_each_batch_in_turn_leaves(seed:
         kind = chance.randrange(20) if producer_id >= 2 else 0
         if kind > 17:
             word = chance.choice(["ABORT", "COMMIT"])
-            log.append(marker(offset, word, producer_id))
+            log.append(marker(offset, word, producer_id=producer_id))
         elif kind == 17 and chance.random() < 0.1:
             bad = [Record(offset, 5, b"", b"")]
             more: Any = {"is_control": True, "is_transactional": True, **who}

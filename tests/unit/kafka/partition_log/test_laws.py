@@ -27,6 +27,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, frozen, opened, outcome_of
 from segproof_model.laws.register import LAWS, Transition, broken_step_laws
+from segproof_tests.model_steps import done
 
 INVALID_OFFSET = Raised(ErrorKind.INVALID_OFFSET)
 LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
@@ -54,12 +55,6 @@ def loaded(files: Mapping[str, bytes], **options: Any) -> Transition:
     arguments, found = {**OPENING, **options}, frozen(Files(files, 1000))
     step = opened(PartitionLog, found, **arguments)
     return Transition(PartitionLog, found, "open", arguments, step.after, step.outcome)
-
-
-def done(log: Any, operation: str, **arguments: Any) -> Transition:
-    """Return the transition of an operation."""
-    step = apply(log, operation, **arguments)
-    return Transition(type(log), log, operation, arguments, step.after, step.outcome)
 
 
 def grown(count: int = 5, **options: Any) -> Any:

@@ -5,7 +5,6 @@ Histories meet these hardly ever: a segment that overflows and whose split gives
 file without the files that it replaces, files of an index at the base of the next segment.
 """
 
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from segproof.kafka import PartitionLog
 from segproof_harness.histories.workloads import choose_for
+from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import structure_named
@@ -23,11 +23,11 @@ from segproof_tests.memory_logs import START_MS, Place, batch
 from segproof_tests.partition_files import name_of
 
 FAR = 2**31 + 5
-FOREIGN = struct.pack(">ii", 3, 77)
-OLD_TIME = struct.pack(">qi", START_MS + 10**6, 3)
+FOREIGN = offset_entries((3, 77))
+OLD_TIME = time_entries((START_MS + 10**6, 3))
 SWAP = {f"{name}.swap": data for name, data in (
     (name_of(6, ".log"), batch(3, 6)),
-    (name_of(6, ".index"), struct.pack(">ii", 2, 0)),
+    (name_of(6, ".index"), offset_entries((2, 0))),
 )}  # fmt: skip
 REMAINS: dict[str, Mapping[str, bytes]] = {
     "overflow with one part": {name_of(0, ".log"): batch(3, FAR)},

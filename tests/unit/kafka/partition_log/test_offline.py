@@ -21,8 +21,8 @@ from segproof.kafka import (
     LogSegment,
     OffsetIndex,
     PartitionLog,
-    write_end_transaction_marker,
 )
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests import watched_files
 from segproof_tests.memory_logs import (
     CHANGES,
@@ -70,9 +70,7 @@ class FailingFiles(WatchedFiles):
 
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
-MARKER = write_end_transaction_marker(
-    "ABORT", offset=0, timestamp=START_MS, coordinator_epoch=0, **PRODUCER
-)
+MARKER = marker(0, timestamp=START_MS)
 
 
 def abort(log: PartitionLog) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from segproof.errors import SegproofError
-from segproof.kafka import PartitionLog, Record, write_batch, write_end_transaction_marker
+from segproof.kafka import PartitionLog, Record, write_batch
+from segproof_harness.laws.borders.log_files import marker
 from segproof_tests.memory_logs import START_MS, Place, batch
 
 END = 54
@@ -54,14 +55,8 @@ def damaged(records: bytes) -> bytes:
     return records[:-1] + bytes([records[-1] ^ 1])
 
 
-def _marker(epoch: int) -> bytes:
-    return write_end_transaction_marker(
-        "COMMIT", offset=0, timestamp=START_MS, producer_id=5, producer_epoch=epoch,
-        coordinator_epoch=0,
-    )  # fmt: skip
-
-
 NEXT = END + 4
+OLD_MARKER = marker(0, "COMMIT", timestamp=START_MS, producer_id=5)
 REFUSED: dict[str, Callable[[PartitionLog], object]] = {
     "leader: wrong checksum": lambda log: log.append_as_leader(damaged(batch(2)), 9),
     "leader: offsets that do not begin at 0": lambda log: log.append_as_leader(batch(2, 7), 9),
@@ -74,7 +69,7 @@ REFUSED: dict[str, Callable[[PartitionLog], object]] = {
     ),
     "leader: no transaction in an open one": lambda log: log.append_as_leader(of_producer(4), 9),
     "leader: a marker of an older epoch": lambda log: log.append_as_leader(
-        _marker(0), 9, origin="coordinator", transaction_version=1
+        OLD_MARKER, 9, origin="coordinator", transaction_version=1
     ),
     "leader: a negative epoch": lambda log: log.append_as_leader(batch(2), -2),
     "follower: wrong checksum": lambda log: log.append_as_follower(damaged(batch(2, NEXT)), 9),

@@ -32,15 +32,15 @@ from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language import states
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.kafka.broker.producer_state import (
     no_batches_are_stored_as_minus_one,
     order_of_entries_is_free,
     snapshot_layout,
     tails_take_part_in_the_checksum,
 )
-from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.releases import SEGPROOF, release_named
+from segproof_tests.model_steps import lawful
 
 FOLDER = "/t-0"
 PREFIX = "t-0/"
@@ -55,14 +55,6 @@ STATES = {
     "corrupt", "stray", "marked", "duplicate", "sixth batch", "late", "new epoch",
 }  # fmt: skip
 """What the histories must reach, or the tests say nothing of it."""
-
-
-def judged(state: Any, operation: str, **arguments: Any) -> Step[Any]:
-    """Do one operation of the model, or ask one question; judge every law of it."""
-    step = states.apply(state, operation, **arguments)
-    transition = Transition(type(state), state, operation, arguments, step.after, step.outcome)
-    assert [] == broken_step_laws(transition), transition
-    return step
 
 
 def public_state(manager: Any) -> dict[str, Any]:
@@ -125,7 +117,7 @@ class ProducerStateMachine(CountsReached):
 
     def apply(self, operation: str, **arguments: Any) -> Outcome:
         """Do one operation, or ask one question, on both sides; judge every law."""
-        step = judged(self.state, operation, **arguments)
+        step = lawful(self.state, operation, **arguments)
         self.state = step.after
         if self.is_compared:
             actual = outcome_of(lambda: getattr(self.impl, operation)(**arguments))
@@ -153,7 +145,7 @@ class ProducerStateMachine(CountsReached):
         impl_info = self.impl.prepare_update(producer_id, origin)
         for image in images:
             batch = self.batch_of(image)
-            step = judged(info, "append", batch=batch, transaction_version=version)
+            step = lawful(info, "append", batch=batch, transaction_version=version)
             expected = of_model(step.outcome)
             if self.is_compared:
                 ours = kafka.read_batch(image)
@@ -170,7 +162,7 @@ class ProducerStateMachine(CountsReached):
             self.compare_states()
             return
         known = self.state.last_entry(producer_id)
-        self.state = judged(self.state, "update", append_info=info).after
+        self.state = lawful(self.state, "update", append_info=info).after
         self.impl.update(impl_info)
         self.compare_states()
         is_full = known is not None and len(known.batch_metadata) == 5
@@ -300,7 +292,7 @@ class ProducerStateMachine(CountsReached):
     def follow(self, data: st.DataObject, producer_id: int) -> None:
         """Append a batch as a log does, recovery and followers too: with all that comes with it."""
         image = self.draw_batch(data, producer_id)
-        step = judged(self.state, "update_producers", batch=self.batch_of(image))
+        step = lawful(self.state, "update_producers", batch=self.batch_of(image))
         if self.is_compared:
             actual = outcome_of(lambda: self.impl.update_producers(kafka.read_batch(image)))
             assert of_model(step.outcome) == actual
@@ -552,7 +544,7 @@ def loaded(images: dict[int, bytes]) -> Any:
     """Return the state that is loaded where snapshots of these bytes lie, by offset."""
     files = Files({segment_file_name(at, ".snapshot"): image for at, image in images.items()})
     reload = {"log_start_offset": 0, "log_end_offset": max(images) + 1, "current_time_ms": 0}
-    return judged(ProducerStateManager(files), "truncate_and_reload", **reload).after
+    return lawful(ProducerStateManager(files), "truncate_and_reload", **reload).after
 
 
 @pytest.mark.checks("PROD-3", "PROD-4")

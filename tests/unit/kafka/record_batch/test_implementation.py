@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.golden import BATCHES
 
-from segproof.checksums import crc32, crc32c
 from segproof.compression import compress
 from segproof.errors import (
     CorruptRecordError,
@@ -25,6 +24,8 @@ from segproof.kafka import (
 )
 from segproof.kafka.batch_table import check_batches
 from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof_harness.laws.borders import log_files
+from segproof_harness.laws.borders.log_files import message
 
 some_bytes = st.none() | st.binary(max_size=20)
 some_headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), some_bytes), max_size=3).map(
@@ -49,20 +50,9 @@ def record_lists(draw: st.DrawFn, *, has_headers: bool = True) -> list[Record]:
 
 
 def batch_of(block: bytes, count: int, *, attributes: int = 0) -> RecordBatch:
-    """A magic 2 batch with a right checksum around any block of records."""
-    checked = struct.pack(">hiqqqhii", attributes, 0, 0, 0, -1, -1, -1, count) + block
-    return read_batch(struct.pack(">qiibI", 0, len(checked) + 9, -1, 2, crc32c(checked)) + checked)
-
-
-def message(value: bytes | None, *, magic: int, attributes: int, offset: int = 0) -> bytes:
-    """A magic 0 or 1 message with a right checksum."""
-    body = (
-        bytes((magic, attributes))
-        + (bytes(8) if magic == 1 else b"")
-        + struct.pack(">ii", -1, -1 if value is None else len(value))
-        + (value or b"")
-    )
-    return struct.pack(">qiI", offset, len(body) + 4, crc32(body)) + body
+    """Return a batch of magic 2 around any block of records."""
+    fields = {"base_timestamp": 0, "record_count": count, "attributes": attributes}
+    return read_batch(log_files.batch_of(0, block, **fields))
 
 
 @pytest.mark.checks("BATCH-6")
@@ -183,12 +173,12 @@ def test_read_batch_refuses(data: bytes) -> None:
 
 def wrapper_of_many(*, nested_at: int | None = None, swapped_at: int | None = None) -> bytes:
     """A gzip message with more inner messages than are read at a time: 5000, from offset 100 on."""
-    inner = [message(b"v", magic=1, attributes=0, offset=number) for number in range(5000)]
+    inner = [message(number, b"v") for number in range(5000)]
     if nested_at is not None:
-        inner[nested_at] = message(b"v", magic=1, attributes=1, offset=nested_at)
+        inner[nested_at] = message(nested_at, b"v", attributes=1)
     if swapped_at is not None:
         inner[swapped_at - 1 : swapped_at + 1] = inner[swapped_at], inner[swapped_at - 1]
-    return message(compress("gzip", b"".join(inner)), magic=1, attributes=1, offset=5099)
+    return log_files.wrapper(5099, *inner)
 
 
 @pytest.mark.checks("BATCH-10")
@@ -234,7 +224,7 @@ def test_deep_check_across_parts(swapped_at: int) -> None:
 @pytest.mark.parametrize("codec", [1, 2, 3])
 def test_errors_of_a_deep_check_hold_no_frames(codec: int) -> None:
     """The error of each bad batch is kept; with its frames it kept the batch's bytes too."""
-    (checked,) = check_batches(3 * message(b"junk", magic=1, attributes=codec), deep=True)
+    (checked,) = check_batches(3 * message(0, b"junk", attributes=codec), deep=True)
     assert sorted(checked.errors) == [0, 1, 2]
     for error in checked.errors.values():
         assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
@@ -243,8 +233,8 @@ def test_errors_of_a_deep_check_hold_no_frames(codec: int) -> None:
 @pytest.mark.filterwarnings("error")
 def test_inner_offsets_wrap_without_a_word() -> None:
     """BATCH-10: the distance to the last inner offset is taken modulo 2^64, as in Java."""
-    inner = message(b"v", magic=1, attributes=0, offset=-(2**63))
-    batch = read_batch(message(compress("gzip", inner), magic=1, attributes=1, offset=2**62))
+    inner = message(-(2**63), b"v")
+    batch = read_batch(log_files.wrapper(2**62, inner))
     assert batch.base_offset == 2**62
     assert [record.offset for record in batch.records()] == [2**62]
 
@@ -252,11 +242,12 @@ def test_inner_offsets_wrap_without_a_word() -> None:
 @pytest.mark.parametrize(("magic", "expected"), [(0, -1), (1, 0), (2, 5)])
 def test_log_append_time_is_for_inner_messages_of_magic_1(magic: int, expected: int) -> None:
     """An inner magic other than 0 and 1 was given the wrapper's time too; it keeps its own."""
-    inner = bytearray(message(b"v", magic=min(magic, 1), attributes=0))
+    inner = bytearray(message(0, b"v", min(magic, 1)))
     inner[16] = magic
     if magic > 0:
         inner[18:26] = (5).to_bytes(8, "big")
-    wrapper = message(compress("gzip", bytes(inner)), magic=1, attributes=9)
+    wrapper = message(0, compress("gzip", bytes(inner)), attributes=9)
+    wrapper = log_files.patched(wrapper, timestamp=0)
     assert read_batch(wrapper).max_timestamp == 0
     assert [record.timestamp for record in read_batch(wrapper).records()] == [expected]
     assert [timestamp for timestamp, _ in read_batch(wrapper).times()] == [expected]

@@ -18,6 +18,7 @@ from segproof_model.releases import RELEASES
 from segproof_model.rocketmq.format.commit_log import CommitLog
 from segproof_model.rocketmq.format.consume_queue import BLANK_UNIT, ConsumeQueue, read_units
 from segproof_model.rocketmq.format.message import MAGIC_V1, Message
+from segproof_tests.model_steps import done
 
 FOLDER = "consumequeue/T/3"
 
@@ -65,9 +66,7 @@ def test_an_invalid_unit_ends_a_queue() -> None:
 def put(queue: Any, offset: int, number: int) -> Transition:
     """Return the step of a put of ten bytes."""
     arguments = {"offset": offset, "size": 10, "tags_code": 1, "cq_offset": number}
-    operation = "put_message_position_info"
-    step = apply(queue, operation, **arguments)
-    return Transition(type(queue), queue, operation, arguments, step.after, step.outcome)
+    return done(queue, "put_message_position_info", **arguments)
 
 
 FIRST = put(opened(ConsumeQueue, Files(), FOLDER, 100).after, 0, 0).after

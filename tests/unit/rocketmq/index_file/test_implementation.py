@@ -23,8 +23,6 @@ from segproof.errors import (
     NumberFormatError,
 )
 from segproof.files import File, Mapping
-from segproof.kernels import rocketmq_index as kernels
-from segproof.kernels.dispatch import Kernel
 from segproof.rocketmq import index_file as module
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_header import IndexHeader
@@ -49,6 +47,7 @@ GOLDEN_PUTS = [
     ("U#\u4e2d\U0001f600", 2**32 + 768, 1699999999999),
     ("T#c", 2**32 + 1024, 1700086400123),
 ]
+KERNELS = ("put_entries", "walk_chain", "walk_chains", "hashes_of_joined", "hashes_of_rows")
 KEYS = ["T#a", "T#b", "AaAa", "BBBB", "", "polygenelubricants", "\u4e2d", "U#\ud83d", "k7"]
 ACCESSORS = [
     "file_size", "hash_slot_num", "index_num", "begin_timestamp", "end_timestamp",
@@ -63,22 +62,11 @@ def files() -> MemoryFiles:
     return MemoryFiles()
 
 
-@pytest.fixture(
-    params=["single", "interpreted", pytest.param("compiled", marks=pytest.mark.needs("numba"))]
-)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Do many by single calls, by interpreted kernels for many, by compiled ones; small blocks."""
-    way = str(request.param)
+@pytest.fixture(name="way")
+def small_blocks(way: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let blocks be small, whatever does the work."""
     monkeypatch.setattr(module, "_CHAINS_TOGETHER", 3)
     monkeypatch.setattr(module, "_SLOTS_TOGETHER", 2)
-    for name in ("put_entries", "walk_chain", "walk_chains", "hashes_of_joined", "hashes_of_rows"):
-        kernel: Kernel[..., Any] = getattr(kernels, name)
-        if way == "compiled":
-            kernel.compile()
-        else:
-            monkeypatch.setattr(kernel, "call", kernel.interpreted)
-            monkeypatch.setattr(kernel, "announce", lambda work: None)
-            monkeypatch.setattr(kernel, "is_compiled", way == "interpreted")
     return way
 
 

@@ -16,6 +16,7 @@ from segproof.rocketmq import key_hash
 from segproof.rocketmq.key_hash import build_key, hash_code, index_key_hash, index_key_hash_many
 from segproof_model.rocketmq.format import key_hash as model
 
+pytestmark = pytest.mark.usefixtures("way")
 KERNELS = (
     "hash_of_units",
     "hashes_of_joined",
@@ -69,24 +70,6 @@ class Chunked:
 
     def __init__(self, *chunks: ArrowStrings) -> None:
         self.chunks = list(chunks)
-
-
-@pytest.fixture(
-    autouse=True,
-    params=["single", "interpreted", pytest.param("compiled", marks=pytest.mark.needs("numba"))],
-)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Hash key by key, by interpreted kernels for many, and by compiled ones."""
-    way = str(request.param)
-    for name in KERNELS:
-        kernel = getattr(kernels, name)
-        if way == "compiled":
-            kernel.compile()
-        else:
-            monkeypatch.setattr(kernel, "call", kernel.interpreted)
-            monkeypatch.setattr(kernel, "announce", lambda work: None)
-            monkeypatch.setattr(kernel, "is_compiled", way == "interpreted")
-    return way
 
 
 @pytest.mark.checks("RMQHASH-1", "RMQHASH-2", "RMQHASH-6")

@@ -24,6 +24,7 @@ from segproof_model.releases import NEWEST_ROCKETMQ, RELEASES, SEGPROOF
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.index_header import IndexHeader
 from segproof_model.rocketmq.format.reference_resource import ReferenceResource
+from segproof_tests.model_steps import done
 
 INT64_MAX = 2**63 - 1
 CORRUPT, UNMAPPED = Raised(ErrorKind.CORRUPT_INDEX), Raised(ErrorKind.UNMAPPED)
@@ -89,12 +90,6 @@ def wrote(data: bytes, name: str = "7") -> Alter:
 
 
 # --- cases ---------------------------------------------------------------------------------------
-
-
-def done(before: Any, operation: str, **arguments: Any) -> Transition:
-    """Return a step of the model."""
-    step = apply(before, operation, **arguments)
-    return Transition(type(before), before, operation, arguments, step.after, step.outcome)
 
 
 def ended(step: Transition, outcome: object = KEEP, after: Alter | None = None) -> Case:

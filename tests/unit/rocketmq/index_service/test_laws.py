@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from segproof_harness.laws.every_law import LAWS
+from segproof_harness.laws.file_damages import later
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
@@ -66,14 +67,11 @@ def doubled(service: Any) -> None:
     service.index_files *= 2
 
 
-def listed(*, last_exit_ok: bool = True, is_reversed: bool = False) -> Do:
+@later
+def listed(service: Any, *, last_exit_ok: bool = True, is_reversed: bool = False) -> None:
     """Load, and list the files the other way round."""
-
-    def do(service: Any) -> None:
-        service.load(last_exit_ok)
-        service.index_files = service.index_files[:: -1 if is_reversed else 1]
-
-    return do
+    service.load(last_exit_ok)
+    service.index_files = service.index_files[:: -1 if is_reversed else 1]
 
 
 def wrote(path: str) -> Do:
@@ -97,15 +95,12 @@ def renamed(service: Any) -> None:
     service.get_and_create_last_index_file()
 
 
-def begun(**header: int) -> Do:
+@later
+def begun(service: Any, /, **header: int) -> None:
     """Begin a file with another header."""
-
-    def do(service: Any) -> None:
-        service.get_and_create_last_index_file()
-        last = service.index_files[-1]
-        last.header = last.header._replace(**header)
-
-    return do
+    service.get_and_create_last_index_file()
+    last = service.index_files[-1]
+    last.header = last.header._replace(**header)
 
 
 def begun_early(service: Any) -> None:
