@@ -2,6 +2,7 @@
 """The form of every source file: licence line, docstring, characters, sizes."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,21 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def functions_in(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions below a node: a statement each, in a body of other statements."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, field, ()):
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield each
+            yield from functions_in(each)
+
+
 def outline(path: Path) -> tuple[str | None, list[tuple[str, int, int]]]:
     """Return the docstring of a module; name, first line and lines of each of its functions."""
     tree = ast.parse(path.read_bytes())
     functions = [
         (node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in functions_in(tree)
     ]
     return ast.get_docstring(tree), functions
 

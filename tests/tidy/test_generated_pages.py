@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generated pages of the documentation say what the code says now."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from segproof_tests.contracts import load
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -13,12 +14,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
     """Return docs/generate.py as a module."""
-    spec = importlib.util.spec_from_file_location("segproof_docs_generate", DOCS / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(DOCS / "generate.py", "segproof_docs_generate")
 
 
 def test_pages_are_current(generate: ModuleType) -> None:

@@ -14,13 +14,14 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES
-from segproof.findings import Finding, Summary
+from segproof.findings import Finding
 from segproof.reading.packed_log_files import with_one_unpacked
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.stretches.rocketmq.message_blocks import LogReader
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import LOG_BYTES, long_store
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -215,8 +216,7 @@ def test_a_missing_file_that_lies_inside_is_no_riddle(
     moved = log_path(store, start).rename(store / "commitlog" / "d2" / f"{start:020d}")
     if not is_elsewhere:
         moved.unlink()
-    summaries: list[Summary] = []
-    found = list(verify(store, on_summary=summaries.append))
+    found, summaries = verified(store)
     (missing,) = [one for one in found if one.law == "RMQDISK-23"]
     words = f"RMQDISK-39 names d2/{start:020d} of this part of the log"
     assert is_elsewhere is (words in missing.message)
@@ -381,16 +381,19 @@ def test_what_is_not_unpacked_as_a_whole_is_called_no_copy(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("end", PACK)
-def test_a_packed_file_is_read_anywhere(end: str, tmp_path: Path) -> None:
+def test_a_packed_file_is_read_anywhere(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Forwards, and back beyond what is kept, in packed streams that follow each other."""
-    plain = random.Random(1).randbytes(1000) * 12_000
+    monkeypatch.setattr("segproof.reading.packed_log_files.KEPT_BYTES", 1 << 20)
+    plain = random.Random(1).randbytes(1000) * 1_500
     path = tmp_path / f"{0:020d}{end}"
     path.write_bytes(b"".join(PACK[end](part) for part in (plain[:70_000], b"", plain[70_000:])))
     for size_max in (len(plain), len(plain) - 1):
         files, size, is_damaged = with_one_unpacked(str(path), end, size_max, REAL_FILES)
         assert (len(plain), False) == (size, is_damaged)
         with closing(files.open(str(path))) as file:
-            for position in (5, 69_999, 11_000_000, 10_999_000, 0, len(plain) - 3, len(plain) + 9):
+            for position in (5, 69_999, 1_375_000, 1_374_000, 0, len(plain) - 3, len(plain) + 9):
                 wanted = plain[:size_max][position : position + 100_000]
                 assert wanted == file.pread(100_000, position)
 
