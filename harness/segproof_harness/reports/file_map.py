@@ -11,16 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.segment_names import named_base_offset, offset_of_name
 from segproof.reading.log_damage import LogDamage, damage_of, damage_of_log
+from segproof.reading.log_in_order import LogInOrder
 from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_in
-from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
-from segproof.stretches.rocketmq.message_blocks import MessageBlock
 from segproof.stretches.spans import Span, SpanKind, in_runs
 
 COLUMNS = 240
@@ -90,7 +87,7 @@ class FileMap:
 def read_file_map(path: str, cut: int | None, files: Files) -> FileMap:
     """Read what a file holds. A recovery cuts a log at the byte `cut`; None: it does not.
 
-    Memory: as `placement_of_log` and `StorePieces`. Raises: OSError, and CorruptRecordError if a
+    Memory: as `placement_of_log` and `LogInOrder`. Raises: OSError, and CorruptRecordError if a
     log is changed meanwhile.
     """
     status = files.status(path)
@@ -143,28 +140,5 @@ def _of_log_file(path: str, start: int, size_bytes: int, files: Files) -> Iterat
     store = os.path.dirname(os.path.dirname(path)) or "."
     size = CommitLog.open(store, files=files).mapped_file_size or size_bytes
     one = LogFile(start, path, min(size, size_bytes))
-    for found in StorePieces(CommitLog(store, size, (one,), files), files):
-        yield from _spans_of(found, start)
-
-
-def _spans_of(found: MessageBlock | Gap, start: int) -> Iterator[Span]:
-    if isinstance(found, Gap):
-        yield Span(SpanKind(found.kind.value), found.start - start, found.end - start)
-        return
-    is_odd = found.phy_offsets != found.lies_at
-    borders = np.flatnonzero(np.diff(is_odd)) + 1
-    for rows, places in zip(
-        np.split(found.rows, borders), np.split(found.lies_at, borders), strict=True
-    ):
-        is_placed = rows[0, 2] == places[0]
-        yield Span(
-            SpanKind.SOUND if is_placed else SpanKind.MOVED,
-            int(places[0]) - start,
-            int(places[-1] + rows[-1, 1]) - start,
-            len(rows),
-            len(rows),
-            int(places[0]),
-            int(places[-1]),
-            int(rows[:, 3].min()),
-            int(rows[:, 3].max()),
-        )
+    log = CommitLog(store, size, (one,), files)
+    yield from LogInOrder(log, files, open_file=files.open).spans()

@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which sound messages of a commit log lie behind its damage, and where messages are lost.
 
+A damaged log is placed as a whole, as a salvage places it: so both say the same of it.
+
 Laws: RMQDISK-24, RMQDISK-26, RMQDISK-27.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from segproof.counts import plural, verb
-from segproof.files import Files, ReadOnlyFile
+from segproof.files import Files
 from segproof.findings import time_text
-from segproof.reading.foreign_messages import ForeignMessages, QueueNumbers, SetAside
-from segproof.reading.moved_messages import MovedMessages, Stretch
-from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
+from segproof.reading.log_gaps import Gap, GapKind, Gaps
+from segproof.reading.log_in_order import Filler, LogInOrder, with_blank_room
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.rocketmq.message import BLANK_BYTES
-from segproof.stretches.rocketmq.candidates import filler_rows
+from segproof.stretches.rocketmq.desk import Fate
+from segproof.stretches.rocketmq.framing import next_message
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 FILES_BEYOND = 1024
@@ -137,7 +140,7 @@ class Damage:
 
 @dataclass(slots=True)
 class _FileDamage:
-    """What one file of the log holds."""
+    """What one file of the log holds, or the place of one that is missing."""
 
     log_file: LogFile
     before: SoundMessages = NOTHING
@@ -148,52 +151,95 @@ class _FileDamage:
     """The offset behind its last message, or its last gap."""
 
 
-class DamageMap:
-    """The files of a log from the first damaged one on, each read once more."""
+class DamagedLog:
+    """A commit log that is placed when that is first asked for, and not before.
 
-    def __init__(
-        self, log: CommitLog, log_files: Sequence[LogFile], reached: int, files: Files
-    ) -> None:
+    Cost: as `LogInOrder`; `damage` reads once more what is kept from the first file with a gap on.
+    Raises: OSError.
+    """
+
+    def __init__(self, log: CommitLog, files: Files) -> None:
         self._log = log
         self._files = files
-        self._reached = reached
-        """The store time of the last message so far; -1 without any."""
-        self._found: list[_FileDamage] = []
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it was asked for."""
+        return "in_order" in vars(self)
+
+    @cached_property
+    def in_order(self) -> LogInOrder:
+        """The log as it was placed; without the files that can't be opened."""
+        log, files = self._log, self._files
+        there = tuple(one for one in log.log_files if self._is_open(one))
+        log = CommitLog(log.store_path, log.mapped_file_size, there, files)
+        return LogInOrder(with_blank_room(log, files), files, open_file=files.open)
+
+    def _is_open(self, one: LogFile) -> bool:
+        with suppress(OSError), closing(self._files.open(one.path)):
+            return True
+        return False
+
+    @cached_property
+    def damage(self) -> "DamageMap":
+        """What its damage costs."""
+        return DamageMap(self.in_order)
+
+    def hides_messages(self, one: LogFile, position: int) -> bool:
+        """Return whether sound messages of the log lie after a blank end at a position of a file,
+        or may: where these bytes are not searched to their end."""
+        with closing(self._files.open(one.path)) as file:
+            found, searched_to = next_message(file, one, self._log, self._files, position)
+        if found is None:
+            return searched_to < one.size_bytes
+        return self.in_order.is_kept_after_blank(one.path)
+
+
+class DamageMap:
+    """What lies where in a log that was placed: sound messages and gaps, by file."""
+
+    def __init__(self, in_order: LogInOrder) -> None:
+        self.in_order = in_order
+        self._found = [_FileDamage(one) for one in in_order.log.log_files]
+        self._starts = [one.log_file.start for one in self._found]
         self._zeros: list[tuple[_FileDamage, Gap]] = []
         """Zeros at the end of the log so far: they are gaps if anything follows."""
-        self._moved = self._sound_end = 0
-        self.messages = 0
-        """Sound messages in all files that were read, as a salvage keeps them."""
-        self._open: Callable[[str], ReadOnlyFile] = files.open
-        self.copied: list[Stretch] = []
-        """Messages that are copies of others at their own offsets: they are gaps."""
-        self.of_other = SetAside()
-        """Messages of another store, which say another offset than theirs: they are gaps too."""
-        self.of_other_here = SetAside()
-        """Messages of another store that say the offset at which they lie."""
-        self._in_order = log
-        self._foreign: ForeignMessages | None = None
-        self._numbers = QueueNumbers()
-        later = tuple(log_files)
-        with suppress(OSError):  # which the reader of the records reports
-            moved = MovedMessages(log, files, is_cut=True)
-            self._moved, self._open, self.copied = moved.moved, moved.open, moved.copied
-            self._in_order = moved.log
-            first = log_files[0].start
-            if first == log.min_offset:  # messages of an earlier file may lie in this log
-                first = moved.log.min_offset
-            later = tuple(one for one in moved.log.log_files if one.start >= first)
-            foreign = ForeignMessages(moved, files, moved.open)
-            if foreign.are_possible:  # numbers of queues go on from the first file on
-                self._foreign, later = foreign, moved.log.log_files
-        for one in later:
-            self._read(one)
+        self.sound_end = in_order.end
+        """The offset after the last sound message."""
+        for start, end in in_order.kept_ranges():
+            self._file_at(start).end = end
+        gaps = in_order.placement.gaps
+        first = self._file_at(gaps[0].start).log_file.start if gaps else in_order.end
+        self._reached = in_order.time_before(first)
+        """The store time of the last message so far; -1 without any."""
+        for piece in in_order.pieces(first):
+            if isinstance(piece, Gap):
+                self._gap(self._file_at(piece.start), piece)
+            elif isinstance(piece, Filler):
+                self._flush()
+                found = self._file_at(piece.start)
+                found.end = max(found.end, piece.end)
+            else:
+                self._sound(self._file_at(int(piece.lies_at[0])), piece)
+
+    def _file_at(self, offset: int) -> _FileDamage:
+        """Return the file with an offset; where it is missing, the place of it."""
+        place = bisect_right(self._starts, offset) - 1
+        log, size = self.in_order.log, self.in_order.log.mapped_file_size
+        if place < 0 or offset >= self._starts[place] + size:
+            start = offset - (offset - self._starts[0]) % size if self._starts else offset
+            place += 1
+            path = self._found[max(0, place - 1)].log_file.path if self._found else log.store_path
+            self._starts.insert(place, start)
+            self._found.insert(place, _FileDamage(LogFile(start, path, 0)))
+        return self._found[place]
 
     def at(self, one: LogFile) -> Damage:
         """Return what lies behind the first damage of one of the files."""
-        place = next(at for at, each in enumerate(self._found) if each.log_file.start == one.start)
-        told = Damage(moved=self._moved, sound_end=self._sound_end, tail=self._tail(place))
-        told.sound_messages = self.sound_messages
+        place = max(0, bisect_right(self._starts, one.start) - 1)
+        moved = self.in_order.count(Fate.MOVED)
+        told = Damage(moved=moved, sound_end=self.sound_end, tail=self._tail(place))
+        told.sound_messages = self.in_order.sound_messages
         for number, each in enumerate(self._found[place:]):
             sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
             told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))
@@ -202,11 +248,18 @@ class DamageMap:
                 told.unsearched_from = each.damage.unsearched_from
         return told
 
+    def in_file(self, one: LogFile) -> Damage:
+        """Return what lies behind the first damage of a file, in this file alone."""
+        found = self._file_at(one.start).damage
+        return replace(found, sound=found.sound._replace(files=1))
+
     def _tail(self, place: int) -> list[Gap]:
         """Return where messages are lost if queues or index say so: zeros at the end of the log,
         what follows its last file, and the blank end of each file, which may be damage itself.
         """
-        last, size = self._found[-1].log_file, self._log.mapped_file_size
+        if not self._found:
+            return []
+        last, size = self._found[-1].log_file, self.in_order.log.mapped_file_size
         end = last.start + last.size_bytes
         found = [gap for _, gap in self._zeros]
         found.append(Gap(GapKind.MISSING, last.path, end, end + FILES_BEYOND * size))
@@ -218,65 +271,13 @@ class DamageMap:
                 found.append(Gap(GapKind.BROKEN, one.path, begin, behind))
         return sorted(found, key=lambda gap: gap.start)
 
-    def _read(self, one: LogFile) -> None:
-        found = _FileDamage(one)
-        if self._found:
-            before = self._found[-1].log_file
-            end = before.start + before.size_bytes
-            if end < one.start:
-                self._gap(self._found[-1], Gap(GapKind.MISSING, before.path, end, one.start))
-        self._found.append(found)
-        size = self._log.mapped_file_size
-        if one.size_bytes > size:  # a moved message shows that the file was cut
-            size = one.size_bytes + BLANK_BYTES
-        alone = CommitLog(self._log.store_path, size, (one,), self._files)
-        reached = one.start
-        try:
-            for piece in StorePieces(alone, self._files, open_file=self._open):
-                if isinstance(piece, Gap):
-                    reached = piece.end
-                    self._gap(found, piece)
-                    continue
-                reached = int(piece.lies_at[-1] + piece.rows[-1, 1])
-                self._messages(found, piece)
-        except OSError:  # the reader of the records reports it
-            end = one.start + one.size_bytes
-            self._gap(found, Gap(GapKind.UNSEARCHED, one.path, reached, end))
-
-    def _messages(self, found: _FileDamage, block: MessageBlock) -> None:
-        """Take sound messages; those of another store are a gap."""
-        if self._foreign is None:
-            self._sound(found, block)
-            return
-        for part, is_foreign in self._foreign.parts(block, self._numbers.goes_on):
-            if not is_foreign:
-                self._numbers.add(part)
-                self._sound(found, part)
-                continue
-            start, end = int(part.lies_at[0]), int(part.lies_at[-1] + part.rows[-1, 1])
-            is_here = bool(part.lies_at[0] == part.phy_offsets[0])
-            (self.of_other_here if is_here else self.of_other).add(start, end, len(part.rows))
-            self._gap(found, Gap(GapKind.BROKEN, found.log_file.path, start, end))
-
-    @property
-    def sound_end(self) -> int:
-        """The offset after the last sound message."""
-        return self._sound_end
-
-    def sound_messages(self) -> Iterator[MessageBlock]:
-        """Yield the sound messages of this log, read once more. Raises: OSError."""
-        for piece in StorePieces(self._in_order, self._files, open_file=self._open):
-            if not isinstance(piece, Gap):
-                yield self.of_other.without(self.of_other_here.without(piece))
-
     def whole(self) -> Damage:
-        """Return what is lost of all files that were read."""
-        return self.at(self._found[0].log_file)
+        """Return what is lost of the whole log."""
+        return self.at(self._found[0].log_file) if self._found else Damage()
 
     def _gap(self, found: _FileDamage, gap: Gap) -> None:
         self._zeros.append((found, gap))
-        if gap.path == found.log_file.path:
-            found.end = max(found.end, gap.end)
+        found.end = max(found.end, gap.end)
         if gap.kind is not GapKind.ZEROS:
             self._flush()
 
@@ -287,8 +288,6 @@ class DamageMap:
 
     def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
         self._flush()
-        self.messages += len(block.rows) - len(filler_rows(block))
-        self._sound_end = found.end = int(block.lies_at[-1] + block.rows[-1, 1])
         if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
             return

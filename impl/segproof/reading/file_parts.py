@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import BLANK_BYTES
+from segproof.stretches.rocketmq.framing import FramedLog
 
 
 class FilePart:
@@ -64,15 +64,13 @@ def rest_of(path: str, begin: int, end: int, files: Files) -> Rest:
     """
     found, size = Rest(), end - begin
     alone = CommitLog("", size + BLANK_BYTES, (LogFile(0, path, size),), files)
-    pieces = StorePieces(
-        alone, files, any_offset=True,
-        open_file=lambda name: FilePart(files.open(name), name, begin, size),
-    )  # fmt: skip
-    for piece in pieces:
-        if not isinstance(piece, Gap):
-            says = piece.phy_offsets
-            found = Rest(
-                found.messages + len(says), found.size_bytes + int(piece.rows[:, 1].sum()),
-                found.first_offset if found.messages else int(says[0]), int(says[-1]),
-            )  # fmt: skip
+    framed = FramedLog(
+        alone, files, open_file=lambda name: FilePart(files.open(name), name, begin, size)
+    )
+    for block in framed.blocks():
+        says = block.phy_offsets
+        found = Rest(
+            found.messages + len(says), found.size_bytes + int(block.rows[:, 1].sum()),
+            found.first_offset if found.messages else int(says[0]), int(says[-1]),
+        )  # fmt: skip
     return found

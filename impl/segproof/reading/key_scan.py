@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.files import Files
+from segproof.reading.log_gaps import GapKind, Gaps
+from segproof.reading.log_in_order import LogInOrder
 from segproof.reading.record_keys import keys_of, tag_key_of
-from segproof.reading.store_pieces import Gap, Gaps, LostStretches, StorePieces
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
@@ -26,9 +27,9 @@ class KeyScan(NamedTuple):
     """What one pass through a commit log found."""
 
     phy_offsets: dict[str, tuple[int, ...]]
-    """By key: where its messages lie, newest first."""
+    """By key: where its messages lie, newest first; only those that a salvage keeps."""
     messages: int
-    """How many sound messages there are in all."""
+    """How many of these there are in all."""
     gaps: Gaps
     """Where messages may be lost."""
 
@@ -46,23 +47,36 @@ def scan_for_keys(
 
     Keys are topic, `#` and key. Times are milliseconds, both inclusive; of each key the last
     `max_num` messages of the log are told, a message once. `advance` gets the bytes read since its
-    last call. Memory: as `LogReader`, and the answers. Raises: OSError.
+    last call. What is kept is read once more if messages do not lie where they belong. Memory: as
+    `LogInOrder`, and the answers. Raises: OSError.
     """
     found: dict[str, deque[int]] = {key: deque(maxlen=max(0, max_num)) for key in keys}
     hashes = np.array([index_key_hash(key) for key in found], np.int64)
-    messages, lost = 0, LostStretches()
-    for piece in StorePieces(log, files, advance=advance):
-        lost.add(piece)
-        if isinstance(piece, Gap):
-            continue
-        messages += len(piece.rows)
-        for number in _may_have(piece, hashes, begin, end):
-            request = dispatch_request_of(piece.message(number))
+
+    def look(block: MessageBlock) -> None:
+        for number in _may_have(block, hashes, begin, end):
+            request = dispatch_request_of(block.message(number))
             for key in dict.fromkeys([*keys_of(request), tag_key_of(request)]):
                 if key in found:
-                    found[key].append(int(piece.lies_at[number]))
+                    found[key].append(int(block.lies_at[number]))
+
+    placed = LogInOrder(log, files, open_file=files.open, advance=advance, see=look)
+    if not placed.is_all_in_place:
+        for offsets in found.values():
+            offsets.clear()
+        for block in placed.kept_on_disk():
+            look(block)
     newest_first = {key: tuple(reversed(offsets)) for key, offsets in found.items()}
-    return KeyScan(newest_first, messages, lost.gaps)
+    return KeyScan(newest_first, placed.kept_messages, _lost(placed))
+
+
+def _lost(placed: LogInOrder) -> Gaps:
+    """Return the gaps in which messages may be lost: all but the zeros that end the log."""
+    found = Gaps()
+    for gap in placed.gaps():
+        if gap.start < placed.end or gap.kind in (GapKind.BROKEN, GapKind.UNSEARCHED):
+            found.add(gap)
+    return found
 
 
 def _may_have(block: MessageBlock, hashes: Int64Array, begin: int, end: int) -> list[int]:

@@ -23,10 +23,10 @@ from segproof.files import Files, status_of
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.file_parts import FilePart
-from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import MESSAGE_MAGICS
 from segproof.stretches.rocketmq.candidates import filler_rows
+from segproof.stretches.rocketmq.framing import FramedLog
 
 __all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 
@@ -321,10 +321,9 @@ def _message_before(log: CommitLog, one: LogFile, position: int, files: Files) -
     """Return the offset of a message not far before a byte of a file; the file's without one."""
     if position > BEFORE_BYTES:
         alone = CommitLog(log.store_path, log.mapped_file_size, (one,), files)
-        for piece in StorePieces(alone, files, start=one.start + position - BEFORE_BYTES):
-            if not isinstance(piece, Gap):
-                first = int(piece.lies_at[0])
-                return first if first <= one.start + position else one.start
+        for block in FramedLog(alone, files).own_blocks(one.start + position - BEFORE_BYTES):
+            first = int(block.lies_at[0])
+            return first if first <= one.start + position else one.start
     return one.start
 
 
@@ -334,18 +333,16 @@ def _rows(
 ) -> Iterator[Rows]:  # fmt: skip
     """Yield the sound messages of some files of a log that begin in a range, block by block."""
     alone = CommitLog(log.store_path, log.mapped_file_size, tuple(log_files), files)
-    for piece in StorePieces(alone, files, start=begin) if log_files else ():
-        if end is not None and (piece.start if isinstance(piece, Gap) else piece.offset) >= end:
+    for block in FramedLog(alone, files).own_blocks(begin or 0):
+        if end is not None and block.offset >= end:
             return
-        if isinstance(piece, Gap):
-            continue
-        kept = np.ones(len(piece.rows), np.bool_)
-        kept[filler_rows(piece)] = False
+        kept = np.ones(len(block.rows), np.bool_)
+        kept[filler_rows(block)] = False
         if end is not None:
-            kept &= piece.lies_at < end
-        places = piece.rows[kept, :2]
-        sums = [zlib.crc32(piece.data[at : at + size]) for at, size in places.tolist()]
-        yield np.column_stack([piece.lies_at[kept], places[:, 1], np.array(sums, np.int64)])
+            kept &= block.lies_at < end
+        places = block.rows[kept, :2]
+        sums = [zlib.crc32(block.data[at : at + size]) for at, size in places.tolist()]
+        yield np.column_stack([block.lies_at[kept], places[:, 1], np.array(sums, np.int64)])
 
 
 def _windows(one: Iterator[Rows], other: Iterator[Rows]) -> Iterator[tuple[Rows, Rows]]:

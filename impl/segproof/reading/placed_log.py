@@ -34,7 +34,7 @@ from segproof.stretches.rocketmq.facts import (
     place_marks,
     queue_mark,
 )
-from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.framing import FramedLog, See
 from segproof.stretches.rocketmq.placing import place
 
 
@@ -44,8 +44,9 @@ def placed(
     *,
     open_file: Callable[[str], ReadOnlyFile] | None = None,
     advance: Callable[[int], None] = lambda count: None,
+    see: See = lambda block: None,
 ) -> Placement:
-    """Return what becomes of each message of a log.
+    """Return what becomes of each message of a log. `see` gets each block as it is first read.
 
     Cost: the log and its queues are read once, and again what damage touches. Memory: as
     `Facts`, and a row for each message that the decision asks for. What can't be read of queues
@@ -53,7 +54,7 @@ def placed(
     """
     framed = FramedLog(log, files, open_file=open_file, advance=advance)
     units, known = _sample(log, files)
-    facts = replace(framed.facts(units), known=known)
+    facts = replace(framed.facts(units, see), known=known)
     while True:
         found = place(facts)
         if isinstance(found, Placement):

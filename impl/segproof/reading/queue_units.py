@@ -12,7 +12,7 @@ Not covered: queues kept in RocksDB; queues that other queues' messages are disp
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from segproof.files import File, Files
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.reading.batch_queues import batch_units
-from segproof.reading.store_pieces import Gap
+from segproof.reading.log_gaps import Gap
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
@@ -62,89 +62,6 @@ NOTHING_LOST = LostMessages(0, True)
 def lost_together(lost: Sequence[LostMessages]) -> LostMessages:
     """Return how many are lost in all of some stretches."""
     return LostMessages(sum(one.known for one in lost), all(one.is_exact for one in lost))
-
-
-def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int]:
-    """Return at which offsets of the log a queue or the index knows a message, or one that ends.
-
-    `sizes` has the size of the message that may lie at each offset: a unit must have it too.
-    Cost: as `messages_in`. What can't be read tells nothing.
-    """
-    asked = np.array(sorted(sizes), np.int64)
-    found: set[int] = set()
-    contradicted: set[int] = set()
-    with suppress(OSError):
-        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
-            for queue in folders_in(topic, files):
-                for units in _units(queue, files):
-                    for offset, size in units[np.isin(units[:, 0], asked)].tolist():
-                        (found if sizes[offset] == size else contradicted).add(offset)
-                    ends = units.sum(axis=1)
-                    found.update(ends[np.isin(ends, asked)].tolist())
-        for units in batch_units(store, files):
-            rows = units[np.isin(units[:, 0], asked)].tolist()
-            found.update(offset for offset, size in rows if sizes[offset] == size)
-    for offsets in index_offsets(os.path.join(store, INDEX), files):
-        found.update(offsets[np.isin(offsets, asked)].tolist())
-    return found - contradicted
-
-
-def led_to(store: str, ranges: Sequence[tuple[int, int]], files: Files) -> Int64Array:
-    """Return offset and size of each message in some ranges of the log that a unit or an entry
-    leads to, in order; size 0 if only the index knows it.
-
-    A range is two offsets, the second exclusive. Cost: as `messages_in`. What can't be read tells
-    nothing.
-    """
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(ranges):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        else:
-            joined.append((start, end))
-    starts, ends = (np.array(one, np.int64) for one in zip(*joined, strict=True))
-    found = [_inside(rows, starts, ends) for rows in _led_to(store, files)]
-    rows = np.concatenate([np.zeros((0, 2), np.int64), *(np.unique(one, axis=0) for one in found)])
-    # Of one offset the unit comes first, which has a size.
-    rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
-    first: Int64Array = rows[np.diff(rows[:, 0], prepend=-1) > 0]
-    return first
-
-
-def first_led_to(
-    store: str, starts: Sequence[int], size_bytes: int, files: Files
-) -> list[Int64Array]:
-    """Return the same for the first units and entries that lead into each file of a log.
-
-    At most SAMPLE_ROWS for each. The files begin at `starts`, in order, and have `size_bytes`.
-    """
-    begins = np.array(starts, np.int64)
-    found: list[list[Int64Array]] = [[] for _ in starts]
-    counts = [0] * len(starts)
-    for rows in _led_to(store, files):
-        if not len(rows) or not len(begins) or min(counts) >= SAMPLE_ROWS:
-            continue
-        place = np.searchsorted(begins, rows[:, 0], "right") - 1
-        place[(place >= 0) & (rows[:, 0] >= begins[place] + size_bytes)] = -1
-        for number in np.unique(place[place >= 0]).tolist():
-            if counts[number] < SAMPLE_ROWS:
-                some = rows[place == number][: SAMPLE_ROWS - counts[number]]
-                found[number].append(some)
-                counts[number] += len(some)
-    return [np.concatenate([np.zeros((0, 2), np.int64), *each]) for each in found]
-
-
-def _led_to(store: str, files: Files) -> Iterator[Int64Array]:
-    """Yield offset and size of what units and entries lead to; size 0 of an entry."""
-    with suppress(OSError):
-        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
-            if SPOKEN_FOR_OTHERS not in os.path.basename(topic):
-                for queue in folders_in(topic, files):
-                    yield from _units(queue, files)
-    with suppress(OSError):
-        yield from batch_units(store, files)
-    for entries in index_offsets(os.path.join(store, INDEX), files):
-        yield np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
 
 
 def messages_in(
@@ -199,10 +116,10 @@ def messages_in(
     rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
     rows = rows[np.diff(rows[:, 0], prepend=-1) > 0]
     edges = np.searchsorted(rows[:, 0], [starts, ends])
-    lost = (
-        _lost_in(gap, rows[first:stop])
-        for gap, first, stop in zip(gaps, *edges.tolist(), strict=True)
-    )
+    lost, reached = list[LostMessages](), 0
+    for gap, first, stop in zip(gaps, *edges.tolist(), strict=True):
+        lost.append(_lost_in(gap, rows[first:stop], reached))
+        reached = int(rows[stop - 1].sum()) if first < stop else reached
     return [
         one._replace(is_exact=one.is_exact and gap.start < sound_end)
         for one, gap in zip(lost, gaps, strict=True)
@@ -276,10 +193,13 @@ def _inside(rows: Int64Array, starts: Int64Array, ends: Int64Array) -> Int64Arra
     return inside
 
 
-def _lost_in(gap: Gap, rows: Int64Array) -> LostMessages:
-    """Return what is lost in a gap; a row has offset and size of each message, 0 if untold."""
+def _lost_in(gap: Gap, rows: Int64Array, reached: int) -> LostMessages:
+    """Return what is lost in a gap; a row has offset and size of each message, 0 if untold.
+
+    The last message of the gap before ends at `reached`, maybe in this one.
+    """
     begins = np.append(rows[:, 0], gap.end)
-    ends = np.concatenate([[gap.start], rows[:, 0] + rows[:, 1]])
+    ends = np.concatenate([[max(gap.start, reached)], rows[:, 0] + rows[:, 1]])
     room = begins - ends
     is_told = np.concatenate([[True], rows[:, 1] > 0])
     # A message of a size that no unit tells has at least that of the smallest one.
@@ -300,21 +220,6 @@ def index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
                 for _, block in entry_blocks(file, answer.geometry, 1, stop):
                     offsets = block["phy_offset"].astype(np.int64)
                     yield offsets if header is None else offsets[offsets <= header.end_phy_offset]
-
-
-def _units(queue: str, files: Files) -> Iterator[Int64Array]:
-    """Yield offset and size of the units of a queue, but for fillers."""
-    for name in files.list_directory(queue):
-        if named_offset(name) is None:
-            continue
-        with closing(files.open(os.path.join(queue, name))) as file:
-            yield from _in_file(file)
-
-
-def _in_file(file: File) -> Iterator[Int64Array]:
-    for units in units_in(file):
-        rows = [units[name].astype(np.int64) for name in ("commit_log_offset", "size")]
-        yield np.stack(rows, axis=1)
 
 
 def units_in(file: File) -> Iterator[NDArray[np.void]]:

@@ -17,22 +17,25 @@ Not covered: a file of another store before the last file that queues or index l
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
-from segproof.reading.foreign_messages import IN_QUEUES, OpenFile
-from segproof.reading.store_pieces import Gap, StorePieces
+from segproof.reading.log_gaps import Gap
+from segproof.reading.log_in_order import Filler
+from segproof.reading.log_rows import begins
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, ends_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import INNER_BATCH
 from segproof.stretches.rocketmq.candidates import ROLLED_BACK
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
+from segproof.stretches.rocketmq.witnesses import IN_QUEUES
 
 TOPICS_NAMED = 3
+Pieces = Callable[[], Iterable[MessageBlock | Gap | Filler]]
 
 
 class Numbered(NamedTuple):
@@ -158,41 +161,39 @@ def _following(numbers: Sequence[int]) -> set[int]:
 
 
 def unknown_files(
-    log: CommitLog, files: Files, open_file: OpenFile, reached: int | None = None
+    log: CommitLog, files: Files, pieces: Pieces, reached: int | None = None
 ) -> list[UnknownFile]:
     """Return the last files of a log that nothing leads into and that contradict it; without queues
     and index each file that contradicts those before it.
 
-    `reached` is the furthest offset that queues or index lead to, -1 without any; None: it
-    is looked up. Cost: a look at the first message of each such file. Where one has a message, the
-    log is read. Raises: OSError.
+    `pieces` yields what is kept of the log, and what is lost, in order. `reached` is the furthest
+    offset that queues or index lead to, -1 without any; None: it is looked up. Cost: a look at the
+    first message of each such file. Where one has a message, `pieces` is asked. Raises: OSError.
     """
     if len(log.log_files) < 2:
         return []
     if reached is None:
         reached = ends_of(log.store_path, files)[1]
     asked = [one for one in log.log_files[1:] if one.start > reached]
-    if not any(_begins(one, open_file) for one in asked):
+    if not any(begins(one, files) for one in asked):
         return []
-    found = [one for one in _judged(log, files, open_file) if one.log_file in asked]
+    found = [one for one in _judged(log, pieces()) if one.log_file in asked]
     return [one for one in found if one.is_doubted]
 
 
-def _judged(log: CommitLog, files: Files, open_file: OpenFile) -> Iterator[UnknownFile]:
+def _judged(log: CommitLog, pieces: Iterable[MessageBlock | Gap | Filler]) -> Iterator[UnknownFile]:
     numbers, current = NumbersGoOn(log.min_offset), log.log_files[0]
-    for piece in StorePieces(log, files, open_file=open_file):
-        if isinstance(piece, Gap):
-            numbers.lose(piece.size_bytes)
+    for piece in pieces:
+        if not isinstance(piece, MessageBlock):
+            numbers.lose(piece.end - piece.start)
             continue
-        place = int(piece.lies_at[0])
-        if place >= current.start + log.mapped_file_size:
+        found = log.file_of(int(piece.lies_at[0]))
+        if found is not None and found.start > current.start:
             yield numbers.end(current)
-            found = log.file_of(place)
-            assert found is not None
             current = found
         are_here = (piece.phy_offsets == piece.lies_at).tolist()
         for row, size in enumerate(piece.rows[:, 1].tolist()):
-            if not are_here[row]:  # `MovedMessages` and `ForeignMessages` judge it
+            if not are_here[row]:
                 numbers.lose(size)
                 continue
             one = piece.message(row)
@@ -203,9 +204,3 @@ def _judged(log: CommitLog, files: Files, open_file: OpenFile) -> Iterator[Unkno
                 size,
             )  # fmt: skip
     yield numbers.end(current)
-
-
-def _begins(one: LogFile, open_file: OpenFile) -> bool:
-    """Return whether a file does not begin with zeros."""
-    with closing(open_file(one.path)) as file:
-        return any(file.pread(8, 0))

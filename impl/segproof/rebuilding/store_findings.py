@@ -11,7 +11,7 @@ from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_files_inside import is_loaded
-from segproof.reading.log_names import with_right_names
+from segproof.reading.log_in_order import with_right_names
 from segproof.rebuilding.partition_files import IN_THE_WAY
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import INDEX

@@ -31,12 +31,11 @@ from segproof.integers import INT64_MAX
 from segproof.inventory.stores import size_of
 from segproof.layouts.rocketmq import INDEX_HEADER
 from segproof.processes import Meter, Progress
-from segproof.reading.commit_log_damage import DamageMap
+from segproof.reading.commit_log_damage import DamagedLog
 from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
-from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
 from segproof.reading.unfinished import MARKER, unfinished_store
 from segproof.rebuilding.dry_files import DryFiles
@@ -358,6 +357,7 @@ class _Rebuild:
         """Why the log may be that of another store: then nothing is written."""
         self._log = log
         self._wanted = wanted
+        self._damaged = DamagedLog(log, files)
         self._old_names = old_names
         self._old_directory = os.path.join(log.store_path, INDEX)
         self._files = files
@@ -505,7 +505,7 @@ class _Rebuild:
         ):
             return left, messages, ()
         left += sum(one.size_bytes - start for one, start in rest)
-        damage = DamageMap(self._log, [log_file, *later], -1, self._files).at(log_file)
+        damage = self._damaged.damage.at(log_file)
         messages += damage.sound.messages
         if self._wanted.cut_tail:
             return left, messages, ()
@@ -517,13 +517,10 @@ class _Rebuild:
     def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
         """Return the same of the messages behind false blank ends, which the reader has passed."""
         left = messages = 0
-        for one, position, time in reader.blank_ends:
-            alone = CommitLog(self._log.store_path, one.size_bytes, (one,), self._files)
-            with closing(self._files.open(one.path)) as file:
-                pieces = StorePieces(alone, self._files)
-                if not pieces.hides_messages(file, one, position, time):
-                    continue
-            damage = DamageMap(self._log, [one], -1, self._files).at(one)
+        for one, position in reader.blank_ends:
+            if not self._damaged.hides_messages(one, position):
+                continue
+            damage = self._damaged.damage.in_file(one)
             left, messages = left + one.size_bytes - position, messages + damage.sound.messages
             if not self._wanted.cut_tail:
                 words = "a blank end leads a broker past what follows in this file"

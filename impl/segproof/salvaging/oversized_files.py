@@ -18,13 +18,11 @@ from typing import cast
 from segproof.errors import InvalidArgumentError
 from segproof.files import File, Files, ReadOnlyFile, first_byte_of
 from segproof.reading.file_parts import FilePart
-from segproof.reading.log_names import in_step
-from segproof.reading.store_pieces import StorePieces
+from segproof.reading.log_in_order import with_blank_room
+from segproof.reading.log_names import step_of
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
-from segproof.rocketmq.message import BLANK_BYTES
 from segproof.stretches.rocketmq.candidates import whole_messages
-from segproof.stretches.rocketmq.message_blocks import MessageBlock
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 ACROSS_BYTES = 4 << 20
@@ -38,20 +36,11 @@ def with_file_size(log: CommitLog, given: int | None, files: Files) -> CommitLog
     end after it. Raises: InvalidArgumentError for a length that the old files contradict; OSError.
     """
     if given is None:
-        alone = log.log_files[0]
-        is_cut = len(log.log_files) == 1 and alone.size_bytes == log.mapped_file_size
-        if not is_cut or first_byte_of(files, alone.path, *_last_bytes(alone)) is None:
-            return log
-        longer = CommitLog(log.store_path, alone.size_bytes + BLANK_BYTES, (alone,), files)
-        end = 0
-        for piece in StorePieces(longer, files, open_file=lambda path: _readable(path, files)):
-            if isinstance(piece, MessageBlock):
-                end = int(piece.lies_at[-1] + piece.rows[-1, 1])
-        return longer if end > alone.start + _last_bytes(alone)[0] else log
+        return with_blank_room(log, files)
     asked = CommitLog.open(log.store_path, given, files=files)
-    in_order, _ = in_step(log, files)
-    steps = [after.start - before.start for before, after in pairwise(in_order.log_files)]
-    said = log.mapped_file_size
+    said, step = log.mapped_file_size, step_of(log)
+    starts = [one.start for one in log.log_files if one.start % said == step]
+    steps = [after - before for before, after in pairwise(starts)]
     whole = sum(one.size_bytes == said for one in log.log_files)
     is_too_long = min(steps, default=given) < given
     if is_too_long or (steps and given < said and whole + steps.count(said) > 1):
@@ -67,11 +56,6 @@ def with_file_size(log: CommitLog, given: int | None, files: Files) -> CommitLog
 
 def _readable(path: str, files: Files) -> ReadOnlyFile:
     return ReadableParts(files.open(path))
-
-
-def _last_bytes(one: LogFile) -> tuple[int, int]:
-    """Return the end of a file in which no message may end, as long as a blank end."""
-    return max(0, one.size_bytes - BLANK_BYTES), one.size_bytes
 
 
 def _begin_across(path: str, at: int, files: Files) -> int:

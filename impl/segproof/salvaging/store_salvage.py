@@ -22,13 +22,13 @@ from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
 from segproof.reading.commit_log_damage import FILES_BEYOND
-from segproof.reading.foreign_messages import WRONG_MIN, WRONG_TIMES, words_of_other_log
 from segproof.reading.index_times import IndexTimes
+from segproof.reading.log_gaps import GAPS_MAX, Gap, GapKind
 from segproof.reading.log_in_order import OF_MOVED, Filler, LogInOrder
+from segproof.reading.log_kinship import WRONG_MIN, WRONG_TIMES
 from segproof.reading.log_rows import linked_folders
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind
 from segproof.reading.store_reach import ends_of, later_messages
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
@@ -49,7 +49,7 @@ from segproof.rebuilding.store_geometry import (
 )
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import STORE_TIME_V4, CommitLog
+from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
@@ -204,7 +204,7 @@ class _Salvage:
         on_disk = {one.path for one in self._rests.log.log_files}
         files = tuple(one for one in self._log.log_files if one.path in on_disk)
         log = CommitLog(self._log.store_path, self._log.mapped_file_size, files, self._files)
-        unknown = unknown_files(log, self._files, self._in_order.open)
+        unknown = unknown_files(log, self._files, self._in_order.pieces)
         self.told.left_out += [one.words_of_salvage() for one in unknown]
 
     def copy(self) -> None:
@@ -244,7 +244,7 @@ class _Salvage:
         ranges = list(self._in_order.left())
         told, others = self.told, [one for one in ranges if one.is_of_others]
         if wrong >= WRONG_MIN and wrong > WRONG_TIMES * right and not others:
-            told.left_out.append(words_of_other_log(self._log.store_path, right, wrong))
+            told.left_out.append(_words_of_other_log(self._log.store_path, right, wrong))
         told.foreign_messages = sum(one.messages for one in others)
         told.misplaced_messages = sum(one.messages for one in ranges) - told.foreign_messages
         for one in ranges:
@@ -466,6 +466,20 @@ class _Salvage:
             for end in _full_index_ends(os.path.join(self._target, INDEX), self._files):
                 checkpoint.set_index_msg_timestamp(end)
             checkpoint.flush()
+
+
+def _words_of_other_log(store_path: str, right: int, wrong: int) -> str:
+    """Return what a salvage leaves out of a store whose queues and index are of another log.
+
+    `right` and `wrong` count the first places in its files that they lead to.
+    """
+    return (
+        f"{os.path.join(store_path, COMMIT_LOG)}: this log is not that of index"
+        " and queues: it is of another store, was emptied or begun again; of the first"
+        f" {right + wrong} places in it that they lead to, {wrong} have no"
+        " message of theirs. The messages of the former log are not in the new store, and no"
+        " queue that only they had: look for the former log, and keep the old store"
+    )
 
 
 def _start_of(gap: Gap) -> int:

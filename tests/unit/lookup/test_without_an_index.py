@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES
+from segproof.reading.log_gaps import Gap, GapKind
+from segproof.reading.log_in_order import Filler, LogInOrder
 from segproof.reading.record_keys import keys_of
-from segproof.reading.store_pieces import Gap, GapKind, LostStretches, StorePieces
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import BLANK_MAGIC, MAGIC_V2, Message, dispatch_request_of
 from segproof.store_lookup import StoreReader
@@ -105,21 +106,21 @@ def test_each_untouched_message_is_found_behind_damage(damages: list[tuple[int, 
     for place, name in enumerate(IMAGES):
         write_file(before, f"/s/commitlog/{name}", bytes(broken[place * SIZE : (place + 1) * SIZE]))
     log = CommitLog.open("/s", files=before)
-    found, reached, lost = set(), 0, LostStretches()
-    for piece in StorePieces(log, before):
-        lost.add(piece)
+    found, reached, is_lost = set(), 0, False
+    for piece in LogInOrder(log, before, open_file=before.open).pieces():
+        assert not isinstance(piece, Filler)
         start = piece.start if isinstance(piece, Gap) else int(piece.lies_at[0])
         blank = broken[reached + 4 : reached + 8] == BLANK_MAGIC.to_bytes(4, "big", signed=True)
         assert reached == start or (blank and start % SIZE == 0)
         if isinstance(piece, Gap):
-            reached = piece.end
+            reached, is_lost = piece.end, is_lost or piece.kind is not GapKind.ZEROS
             continue
         found |= set(piece.lies_at.tolist())
         reached = int(piece.lies_at[-1] + piece.rows[-1, 1])
     for at, message in ORIGINAL.items():
         end = at + message.total_size
         assert at in found or whole[at:end] != broken[at:end]
-    assert (lost.gaps.places > 0) or found == set(ORIGINAL)
+    assert is_lost or found == set(ORIGINAL)
 
 
 def _original() -> dict[int, Message]:
@@ -142,20 +143,8 @@ def test_a_search_ends_where_too_much_looks_like_messages() -> None:
         data[at + 28 : at + 36] = at.to_bytes(8, "big")
     write_file(files, f"/s/{LOG}", bytes(data))
     log = CommitLog.open("/s", files=files)
-    kinds = [piece.kind for piece in StorePieces(log, files) if isinstance(piece, Gap)]
+    kinds = [gap.kind for gap in LogInOrder(log, files, open_file=files.open).gaps()]
     assert [GapKind.BROKEN, GapKind.UNSEARCHED] == kinds
-
-
-def test_a_file_that_ends_where_the_search_begins_is_not_read() -> None:
-    """Also if its end is missing: that lies before."""
-    files = MemoryFiles()
-    for name, image in IMAGES.items():
-        write_file(files, f"/s/commitlog/{name}", image[: -1 if name == min(IMAGES) else None])
-    log = CommitLog.open("/s", SIZE, files=files)
-    for start, kinds in ((SIZE, []), (SIZE - 1, [GapKind.MISSING])):
-        pieces = StorePieces(log, files, start=start)
-        gaps = [one.kind for one in pieces if isinstance(one, Gap) and one.start < 2 * SIZE]
-        assert kinds == gaps
 
 
 def test_many_damaged_places_are_read_a_few_times() -> None:
@@ -181,8 +170,7 @@ def test_many_damaged_places_are_read_a_few_times() -> None:
         return altered(file, pread=pread)
 
     log = CommitLog.open("/s", files=files)
-    pieces = list(StorePieces(log, files, open_file=open_file))
-    gaps = [one for one in pieces if isinstance(one, Gap)]
+    gaps = list(LogInOrder(log, files, open_file=open_file).gaps())
     assert [GapKind.BROKEN] * 400 == [one.kind for one in gaps if one.kind is GapKind.BROKEN]
     assert read < 400 * 250_000
 

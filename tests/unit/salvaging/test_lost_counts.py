@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from segproof.files import REAL_FILES
+from segproof.reading.log_gaps import Gap, GapKind
 from segproof.reading.queue_units import LostMessages, messages_in
-from segproof.reading.store_pieces import Gap, GapKind
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import salvage_store

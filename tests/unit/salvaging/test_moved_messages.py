@@ -15,8 +15,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Summary
-from segproof.reading.log_names import with_right_names
-from segproof.reading.moved_messages import MovedMessages
+from segproof.reading.log_in_order import with_right_names
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message, encode_message
@@ -324,17 +323,6 @@ def test_a_part_of_a_copy_takes_the_place_of_a_damaged_message(tmp_path: Path) -
     assert whole.items() >= kept.items()
     assert {*places[:60]} <= kept.keys()
     assert (1, 5) == (told.moved_messages, told.copied_messages)
-
-
-def test_a_log_in_order_is_opened_as_it_is(tmp_path: Path) -> None:
-    """Nothing stands between its files and their reader."""
-    store = copied_store(tmp_path, "rolled-4.9.8")
-    log = CommitLog.open(store)
-    moved = MovedMessages(log, REAL_FILES)
-    file = moved.open(log.log_files[0].path)
-    assert type(REAL_FILES.open(str(store / LOG))) is type(file)
-    assert (0, 0, log.log_files) == (moved.moved, moved.copies, moved.log.log_files)
-    file.close()
 
 
 @pytest.mark.checks("RMQDISK-40")

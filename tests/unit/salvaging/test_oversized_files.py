@@ -207,6 +207,17 @@ def told_length(folder: Path, data: bytes) -> int:
 
 
 @pytest.mark.checks("RMQDISK-25")
+def test_a_cut_file_has_room_behind_bytes_that_are_gone(tmp_path: Path) -> None:
+    """Its last messages say offsets beyond its end: they were called another store's."""
+    store = copied_store(tmp_path)
+    whole = messages_of(store)
+    data = (store / LOG).read_bytes().rstrip(b"\0")
+    (store / LOG).write_bytes(data[:150] + data[157:])
+    told = salvage_store(store, tmp_path / "out")
+    assert (len(whole) - 1, 0) == (told.messages, told.foreign_messages)
+
+
+@pytest.mark.checks("RMQDISK-25")
 def test_moved_messages_say_how_long_the_file_was(tmp_path: Path) -> None:
     """The report told to give the broker a length that no broker has."""
     data = (copied_store(tmp_path / "whole") / LOG).read_bytes()

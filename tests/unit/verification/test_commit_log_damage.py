@@ -124,8 +124,9 @@ def test_what_an_earlier_recovery_cut_off_is_told_as_older(tmp_path: Path) -> No
     store = written(tmp_path / "s", {LOG[10:]: new[:end] + old[end:]})
     (told,) = damages(store)
     assert told.severity is Severity.WARNING
-    assert "5 sound messages" in told.message
-    assert "5 of them are older than the last message before the damage" in told.message
+    # The first of them has no room behind the new messages: a salvage sets it aside.
+    assert "4 sound messages" in told.message
+    assert "4 of them are older than the last message before the damage" in told.message
     assert "a recovery after an abnormal stop" in told.hint
 
 

@@ -24,7 +24,6 @@ CHECKED_BYTES_MIN = 4096
 """Bytes of work that a trial of one candidate counts at least."""
 HEAD_BYTES = MESSAGE["physical_offset"].end
 """Up to here a message says its length, its magic, and where it lies."""
-OFFSET_POSITION = MESSAGE["physical_offset"].place
 _HEAD = MESSAGE.dtype_within(HEAD_BYTES)
 MAGIC_BYTES = (0xDA, 0xA3, 0x20)
 MAGIC_ENDS = (0xA7, 0xAB)

@@ -108,9 +108,11 @@ def file_name(desk: Desk) -> None:
         strong &= kept.keys()
     begins = np.array([moves.get(number, name) for number, name in enumerate(names)], np.int64)
     owners = {begin: number for number, begin in moves.items()}
+    left = sorted({names[number] for number in moves} - owners.keys(), reverse=True)
     for number, name in enumerate(names):
-        if number not in moves and owners.get(name, number) != number:
-            begins[number] = -1  # a file without a message, whose name another one takes
+        if number not in moves and name in owners:
+            # A file without a message, whose name another one takes, gets one that is left.
+            begins[number] = left.pop() if left else -1
     step = begins[0] % size if len(files) == 1 else step
     desk.settle(begins, begins % size == step)
 

@@ -68,6 +68,7 @@ from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock, 
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 OpenFile = Callable[[str], ReadOnlyFile]
+See = Callable[[MessageBlock], None]
 SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(1, 10)
 """Columns of `MessageBlock.rows`."""
 HOST_AT = MESSAGE["store_host"].place
@@ -104,17 +105,47 @@ class FramedLog:
         self._open: OpenFile = open_file or files.open
         self._advance = advance
 
-    def facts(self, units: Units | None = None) -> Facts:
-        """Return the facts of the whole log. `units`, in order, are met by its messages."""
+    def facts(self, units: Units | None = None, see: See = lambda block: None) -> Facts:
+        """Return the facts of the whole log. `units`, in order, are met by its messages; `see` gets
+        each block of these as it is read."""
         met = np.empty(0, UNIT) if units is None else units.copy()
         found, rows = list[FileFacts](), [np.empty(0, STRETCH)]
         for number, one in enumerate(self.log.log_files):
             with closing(self._open(one.path)) as file:
                 framing = _FileFraming(self.log, self._files, file, one, number, met)
-                rows += framing.rows()
+                rows += framing.rows(see)
                 found.append(framing.facts)
             self._advance(one.size_bytes)
         return Facts(self.log.mapped_file_size, tuple(found), joined(np.concatenate(rows)), met)
+
+    def blocks(self, start: int = 0) -> Iterator[MessageBlock]:
+        """Yield the messages file by file, from an offset on, whatever offset they say."""
+        return (block for _, block in self._framed(start))
+
+    def _framed(self, start: int) -> Iterator[tuple["_FileFraming", MessageBlock]]:
+        for number, one in enumerate(self.log.log_files):
+            if one.start + self.log.mapped_file_size > start:
+                with closing(self._open(one.path)) as file:
+                    none = np.empty(0, UNIT)
+                    framing = _FileFraming(self.log, self._files, file, one, number, none)
+                    for block, _ in framing.blocks(max(0, start - one.start)):
+                        yield framing, block
+                self._advance(one.size_bytes)
+
+    def own_blocks(self, start: int = 0) -> Iterator[MessageBlock]:
+        """Yield the messages from an offset on that say the offset at which they lie, but for what
+        an earlier recovery has cut off: what is older than the last one before a blank end."""
+        file, time = -1, -1
+        for framing, block in self._framed(start):
+            own = block.at_own_offsets()
+            if framing.number != file:
+                file, time = framing.number, -1
+            if framing.is_after_blank:
+                own = own._replace(rows=own.rows[own.store_timestamps >= time])
+            elif len(own.rows):
+                time = int(own.store_timestamps[-1])
+            if len(own.rows):
+                yield own
 
     def meet(self, facts: Facts, units: Units) -> None:
         """Write to units, in order, what the messages of the log say of them."""
@@ -168,7 +199,7 @@ class _FileFraming:
         self._file_bytes = log.mapped_file_size
         self._file = file
         self._one = one
-        self._number = number
+        self.number = number
         self._units = units
         self._reader = LogReader(log, files)
         self._torn = list[tuple[int, int]]()
@@ -176,9 +207,20 @@ class _FileFraming:
         self._blank_from: int | None = None
         self.facts = FileFacts(one.start, one.size_bytes, one.size_bytes)
 
-    def rows(self) -> Iterator[Rows]:
+    @property
+    def is_after_blank(self) -> bool:
+        """Whether what comes next lies after a blank end that takes the rest of the file."""
+        return self._blank_from is not None
+
+    def rows(self, see: See) -> Iterator[Rows]:
         """Yield the rows; then `facts` is known. Raises: OSError."""
-        size, at, reach = self._one.size_bytes, 0, Reach.SIZES
+        for block, reach in self.blocks():
+            see(block)
+            yield self._rows_of(block, reach)
+
+    def blocks(self, at: int = 0) -> Iterator[tuple[MessageBlock, Reach]]:
+        """Yield the messages from a position on; then `facts` is known. Raises: OSError."""
+        size, reach = self._one.size_bytes, Reach.SIZES
         zeros_from, unsearched = 0, None
         while at < size:
             stop, is_blank = yield from self._walk(at, reach)
@@ -189,7 +231,8 @@ class _FileFraming:
             found, reached, written = self._search(stop)
             zeros_from = max(stop, written)
             if found is None:
-                unsearched = reached if reached < size else None
+                if reached < size:
+                    unsearched, zeros_from = reached, size
                 break
             at, reach = found, Reach.SEARCH
         else:
@@ -198,31 +241,43 @@ class _FileFraming:
             self._one.start, size, zeros_from, self._blank_from, tuple(self._torn), unsearched
         )
 
-    def _walk(self, at: int, reach: Reach) -> Generator[Rows, None, tuple[int, bool]]:
+    def next_message(self, position: int) -> tuple[int | None, int]:
+        """Return where the first message lies from a position on, and where the search ended."""
+        found, searched_to, _ = self._search(position)
+        return found, searched_to
+
+    def _walk(
+        self, at: int, reach: Reach
+    ) -> Generator[tuple[MessageBlock, Reach], None, tuple[int, bool]]:
         """Yield the messages that sizes lead to; return where they end, and if at a blank end."""
         reader, one = self._reader, self._one
         try:
             for block in reader.blocks_of(self._file, one, at, FIRST_BYTES if at else None):
                 row = block.rows[-1]
                 self._body_end = int(row[BODY_AT] + row[BODY_BYTES]) + block.offset - one.start
-                yield self._rows_of(block, reach)
+                right = self._right(block)
+                if len(right.rows):
+                    yield right, reach
         except TooLargeError:
             return reader.end_offset - one.start, False
         return reader.end_offset - one.start, reader.end_result is None
 
-    def _rows_of(self, block: MessageBlock, reach: Reach) -> Rows:
+    def _right(self, block: MessageBlock) -> MessageBlock:
+        """Return a block without what is no message; note what the units say of all."""
         _meet(self._units, block)
         lies, lacks = block.lies_at - self._one.start, np.flatnonzero(block.lacks_body)
         if len(lacks):
             ends = lies[lacks] + block.rows[lacks, SIZE]
             self._torn += zip(lies[lacks].tolist(), ends.tolist(), strict=True)
             block = block._replace(rows=np.delete(block.rows, lacks, 0))
-        block = self._read_whole(block)
+        return self._read_whole(block)
+
+    def _rows_of(self, block: MessageBlock, reach: Reach) -> Rows:
         fills = np.zeros(len(block.rows), np.bool_)
         fills[filler_rows(block)] = True
         firsts = _firsts(block, fills)
-        few = rows_of(block, self._number, self._one.start, firsts)
-        few["reach"], few["is_after_blank"] = reach, self._blank_from is not None
+        few = rows_of(block, self.number, self._one.start, firsts)
+        few["reach"], few["is_after_blank"] = reach, self.is_after_blank
         few["is_filler"] = fills[firsts]
         alone = np.flatnonzero(few["messages"] == 1)
         detail(few, alone, block, firsts[alone])
@@ -291,6 +346,15 @@ class _FileFraming:
                     if self._is_message(position, length):
                         return position, position, written
         return None, size, written
+
+
+def next_message(
+    file: ReadOnlyFile, one: LogFile, log: CommitLog, files: Files, position: int
+) -> tuple[int | None, int]:
+    """Return where the first message of a file lies from a position on, whatever offset it says;
+    None without one. And where the search ended: before the end of the file where too much looks
+    like messages. Raises: OSError."""
+    return _FileFraming(log, files, file, one, 0, np.empty(0, UNIT)).next_message(position)
 
 
 def _firsts(block: MessageBlock, fills: NDArray[np.bool_]) -> Int64s:

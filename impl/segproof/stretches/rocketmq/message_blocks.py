@@ -83,6 +83,10 @@ class MessageBlock(NamedTuple):
         """Where each message says that it lies in the log."""
         return self.rows[:, 2]
 
+    def at_own_offsets(self) -> "MessageBlock":
+        """Return those of the messages that say the offset at which they lie."""
+        return self._replace(rows=self.rows[self.phy_offsets == self.lies_at])
+
     @property
     def lacks_body(self) -> NDArray[np.bool_]:
         """Whether each message has no body, and the checksum of one."""
@@ -138,8 +142,6 @@ class BlankEnd(NamedTuple):
     log_file: LogFile
     position: int
     """In the file."""
-    time: int
-    """The store time of the last message before it in the file; -1 without any."""
 
 
 def _hashes(data: bytes, rows: Int64Array, index_tags: bool) -> tuple[Int64Array, Int64Array]:
@@ -197,13 +199,10 @@ class LogReader:
             self.end_offset = log_file.start
             with closing(self._files.open(log_file.path)) as file:
                 _announce(data_end(file))
-                time = -1
-                for block in self.blocks_of(file, log_file):
-                    time = int(block.rows[-1, 3])
-                    yield block
+                yield from self.blocks_of(file, log_file)
             if self.end_result is not None:
                 return
-            self.blank_ends.append(BlankEnd(log_file, self.end_offset - log_file.start, time))
+            self.blank_ends.append(BlankEnd(log_file, self.end_offset - log_file.start))
 
     def blocks_of(
         self,

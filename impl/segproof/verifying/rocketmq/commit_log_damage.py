@@ -17,8 +17,8 @@ from segproof.counts import QUEUES_TELL, lost_words, plural, verb
 from segproof.files import Files, first_byte_of
 from segproof.reading.commit_log_damage import FILES_BEYOND, Damage, DamageMap
 from segproof.reading.file_parts import rest_of
+from segproof.reading.log_gaps import Gap, GapKind
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
-from segproof.reading.store_pieces import Gap, GapKind
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.message_store import first_recovered_file
@@ -96,7 +96,9 @@ class Recovery:
         far = log.max_offset + FILES_BEYOND * log.mapped_file_size
         beyond = Gap(GapKind.MISSING, log.log_files[-1].path, end, far)
         with suppress(OSError):
-            counts = messages_in(self._store, [beyond], self._files, 0, found.sound_messages)
+            counts = messages_in(
+                self._store, [beyond], self._files, 0, found.in_order.sound_messages
+            )
             return counts[0].known if counts else 0
         return 0
 

@@ -5,6 +5,7 @@ Laws: RMQDISK-23, RMQDISK-25.
 """
 
 import posixpath
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,11 +13,11 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.hints import writes
-from segproof.reading.copied_files import CopiedFile, copied_files, without
+from segproof.reading.commit_log_damage import DamagedLog
 from segproof.reading.log_files_inside import LogFileInside
-from segproof.reading.log_names import Misnamed, in_step, with_right_names
-from segproof.reading.moved_messages import FileShare, MovedMessages
-from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
+from segproof.reading.log_names import Misnamed, are_names_right
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
+from segproof.stretches.rocketmq.desk import Fate
 from segproof.verifying.rocketmq.files_inside import NAMED_MAX, report_inside
 from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.wording.reporting import Reporter, Wanted
@@ -72,37 +73,42 @@ def judged_log(store: str, files: Files) -> tuple[CommitLog, list[Finding]]:
     return list_log(store, files, reporter).log, reporter.finish()
 
 
-def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
+def judged_by_contents(
+    log: CommitLog, damaged: DamagedLog, files: Files, reporter: Reporter
+) -> CommitLog:
     """Return the log with each file where its messages say, and without copies of its files, and
     without files that begin where no file of it can; report all of these. Raises: OSError.
+
+    `damaged` is the same log. It is placed if a file does not begin with a message of its name.
     """
-    copies = copied_files(log, files)
-    for copy in copies:
-        _report_copy(copy, reporter)
-    log = without(log, copies, files)
-    names = {one.path: one.start for one in log.log_files}
-    placed, moved = with_right_names(log, files)
-    if any(one.named < placed.min_offset for one in moved):
-        moved = []  # a first file may have been overwritten: its messages are judged where they lie
-    log = placed if moved else log
-    paths = {one.start: one.path for one in log.log_files}
-    for one in moved:
-        words = f"this one holds the messages from offset {one.start} on, as they say themselves"
-        if one.is_swapped:
-            owner = posixpath.basename(paths[one.named])
+    if are_names_right(log, files):
+        return log
+    in_order, size = damaged.in_order, log.mapped_file_size
+    known, moved = in_order.renamed(), in_order.misnamed()
+    without_place, odd = in_order.without_place(), list[LogFile]()
+    placed = {one.path for one in (*known.log_files, *without_place)}
+    kept = [*known.log_files, *(one for one in log.log_files if one.path not in placed)]
+    for one in without_place:
+        original = in_order.copy_of(one)
+        if original is not None:
+            _report_copy(one, original, reporter)
+        elif known.log_files and (one.start - known.min_offset) % size:
+            odd.append(one)
+        else:  # it has replaced a file: its messages are told where they lie
+            kept.append(one)
+    paths = {one.start: one.path for one in kept}
+    for wrong in moved:
+        words = f"this one holds the messages from offset {wrong.start} on, as they say themselves"
+        if wrong.is_swapped:
+            owner = posixpath.basename(paths[wrong.named])
             words = f"the names of files of the log are swapped: {words}, and {owner} those from"
-            words += f" {one.named} on"
+            words += f" {wrong.named} on"
         else:
             words = f"its name is not that of its messages: {words}"
-        _report_name(one, words, reporter)
-    log, odd = in_step(log, files)
-    if not odd:
-        return log
-    shares = MovedMessages(log, files)
-    kept = tuple(one for one in log.log_files if one not in odd)
-    log = CommitLog(log.store_path, log.mapped_file_size, kept, files)
-    for each in odd:
-        _report_odd(each.path, names[each.path], log, shares.of_file(each), reporter)
+        _report_name(wrong, words, reporter)
+    log = CommitLog(log.store_path, size, tuple(sorted(kept)), files)
+    for one in odd:
+        _report_odd(one, log, in_order.count_in(one), reporter)
     return log
 
 
@@ -117,38 +123,39 @@ def _report_name(one: Misnamed, words: str, reporter: Reporter) -> None:
     )
 
 
-def _report_copy(one: CopiedFile, reporter: Reporter) -> None:
-    reporter.at(one.log_file.path).add(
+def _report_copy(one: LogFile, original: LogFile, reporter: Reporter) -> None:
+    reporter.at(one.path).add(
         "RMQDISK-25",
-        f"{one.words}. A broker takes it for a part of the log, and appends after it if it is the"
+        f"this file is a copy of {posixpath.basename(original.path)}, which is there with the same"
+        " messages; queues, index and the end of the log show that no file of this name was"
+        " replaced. A broker takes it for a part of the log, and appends after it if it is the"
         " last file",
         position=0,
-        expected=f"{one.of.start:020d}",
-        actual=f"{one.log_file.start:020d}",
+        expected=f"{original.start:020d}",
+        actual=f"{one.start:020d}",
         hint=WITHOUT_COPY,
     )
 
 
-def _report_odd(
-    path: str, named: int, log: CommitLog, share: FileShare, reporter: Reporter
-) -> None:
+def _report_odd(one: LogFile, log: CommitLog, share: Counter[Fate], reporter: Reporter) -> None:
     """Report a file that begins where no file of its log can."""
-    size = log.mapped_file_size
+    size, named = log.mapped_file_size, one.start
+    left = share[Fate.ASIDE]
     told = [
         f"{plural(count, 'message')} of it {'is' if count == 1 else 'are'} {where}"
         for count, where in (
-            (share.copied, "at the right place too"),
-            (share.moved, "in no other file"),
-            (share.left, "in no other file, and another one has its place"),
+            (share[Fate.COPY], "at the right place too"),
+            (share[Fate.MOVED] + share[Fate.RESTORED], "in no other file"),
+            (left, "in no other file, and another one has its place, or nothing tells it"),
         )
         if count
     ]
-    reporter.at(path).add(
+    reporter.at(one.path).add(
         "RMQDISK-23",
         f"no file of this log begins at offset {named}: they begin each {size} bytes, at"
         f" {log.min_offset} and after. RocketMQ loads it all the same, and may read it in place of"
         f" the right file. {', '.join(told) or 'It holds no sound message'}",
-        position=None if share.left else 0,
+        position=None if left else 0,
         expected=named - (named - log.min_offset) % size,
         actual=named,
         hint=RIGHT_PLACES,

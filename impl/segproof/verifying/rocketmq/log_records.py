@@ -23,10 +23,9 @@ from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
-from segproof.reading.commit_log_damage import Damage, DamageMap
+from segproof.reading.commit_log_damage import Damage, DamagedLog, DamageMap
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
-from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import (
@@ -138,14 +137,15 @@ class LogRecords:
         log: CommitLog,
         unread: Sequence[int] = (),
         recovery: Recovery | None = None,
+        damaged: DamagedLog | None = None,
         lies_elsewhere: Callable[[int, int], str] = lambda start, end: "",
     ) -> None:
         self.lies_elsewhere = lies_elsewhere  # as `ListedLog.lies_elsewhere`
         self._recovery = recovery or Recovery(store, log, files)
-        self._map: DamageMap | None = None
-        """From the first damaged file on."""
-        self._whole: DamageMap | None = None
-        """The same of all files."""
+        self.damaged = damaged or DamagedLog(log, files)
+        """The whole log as a salvage places it."""
+        self._are_damages_told = False
+        """Whether what a damage costs was asked for."""
         self.kept = 0
         """Messages so far, without those with which a salvage filled gaps."""
         self.fillers = 0
@@ -164,8 +164,6 @@ class LogRecords:
         """Messages without a body that have the checksum of one: they are lost."""
         self.lacks_files = False
         """Whether a file is missing between two others, or lacks a part."""
-        self._time_here = -1
-        """The same of those in the file that is read; -1 without any."""
         self._store = store
         self._files = files
         self._reporter = reporter
@@ -229,6 +227,11 @@ class LogRecords:
         if found is None:
             return posixpath.join(self._store, "commitlog"), 0
         return found.path, offset - found.start
+
+    def offset_of(self, path: str, position: int) -> int | None:
+        """Return the offset at a position of a file; None for a file that the log does not have."""
+        starts = (one.start for one in self.log.log_files if one.path == path)
+        return next((start + position for start in starts), None)
 
     @property
     def size_bytes(self) -> int:
@@ -328,7 +331,7 @@ class LogRecords:
         alone = CommitLog(self._store, self.log.mapped_file_size, (one,), self._files)
         position = one.start
         block = LogBlock(position)
-        failed, self._time_here = False, -1
+        failed = False
         try:
             for offset, result in self._records(alone, one):
                 message = result.message
@@ -346,7 +349,7 @@ class LogRecords:
                 is_in_gap = is_filler(message)
                 self.fillers += is_in_gap
                 self.kept += not (is_in_gap or self._lacks_body(one, offset, message))
-                self._time = self._time_here = message.store_timestamp
+                self._time = message.store_timestamp
                 self.newest = max(self.newest, self._time)
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
@@ -399,17 +402,15 @@ class LogRecords:
         with closing(self._files.open(one.path)) as file:
             if position + int.from_bytes(file.pread(4, position), "big") != one.size_bytes:
                 return False
-            alone = CommitLog(self._store, one.size_bytes, (one,), self._files)
-            pieces = StorePieces(alone, self._files)
-            return not pieces.hides_messages(file, one, position, self._time_here)
+        return not self.damaged.hides_messages(one, position)
 
     def _behind(self, one: LogFile) -> Damage:
         """Return what lies behind the damage of a file."""
-        if self._map is None:
-            later = [each for each in self.log.log_files if each.start >= one.start]
-            self._map = DamageMap(self.log, later, self._time, self._files)
-            self.lost = self._recovery.lost_messages(self._map.at(one))
-        return self._map.at(one)
+        found = self.whole_map().at(one)
+        if not self._are_damages_told:
+            self._are_damages_told = True
+            self.lost = self._recovery.lost_messages(found)
+        return found
 
     def _is_tail(self, one: LogFile) -> bool:
         """Return whether nothing lies behind a damage but what an earlier recovery has cut off: so
@@ -421,17 +422,14 @@ class LogRecords:
 
     def whole_map(self) -> DamageMap:
         """Return the damage of all files, which are read once more for the first caller."""
-        if self._whole is None:
-            self._map = self._whole = DamageMap(self.log, self.log.log_files, -1, self._files)
-        return self._whole
+        return self.damaged.damage
 
     def count_messages(self) -> int:
         """Return how many sound messages the log has, also behind damage, as a salvage keeps them.
 
         Ask after all blocks. Without damage no file is read again.
         """
-        is_whole = self._map is None and self.lost is NOTHING_LOST
-        return self.kept if is_whole else self.whole_map().messages
+        return self.damaged.in_order.kept_messages if self.damaged.is_placed else self.kept
 
     def count_beyond(self) -> int:
         """Return how many messages index and queues know after the last record."""

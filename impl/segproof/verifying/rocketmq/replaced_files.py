@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a commit log over which another file was copied: one of this log, or of another store.
 
-Each message of such a file is sound, and what the file had is lost. `MovedMessages` knows copies of
-messages that lie at their own offsets too, and `ForeignMessages` those of another store. A salvage
-asks the same two, and leaves these messages out.
+Each message of such a file is sound, and what the file had is lost. The placement of the log tells
+copies of messages that are kept elsewhere, and messages of another store. A salvage leaves both
+out.
 
 Laws: RMQDISK-25, RMQDISK-44.
 """
 
 import posixpath
+from collections.abc import Iterable
 
 from segproof.counts import QUEUES_TELL, lost_words, plural, verb
 from segproof.hints import writes
-from segproof.reading.foreign_messages import ForeignRange
+from segproof.reading.log_in_order import LeftRange
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.rocketmq.log_records import LogRecords
 from segproof.wording.reporting import Reporter
@@ -32,13 +33,14 @@ def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -
     Copies after the last message of the log have overwritten
     nothing that is known: they are no loss.
     """
-    found = records.whole_map()
-    copies = _by_file(records, [
-        ForeignRange(one.lies_at, one.lies_at + one.size_bytes, one.messages)
-        for one in found.copied
-    ])  # fmt: skip
-    others = _by_file(records, found.of_other.ranges)
-    here = _by_file(records, found.of_other_here.ranges)
+    found, in_order = records.whole_map(), records.damaged.in_order
+    left, at_home = list[LeftRange](), list[LeftRange]()
+    for one in in_order.left():
+        if one.is_of_others:
+            is_here = records.offset_of(one.path, one.position) == one.says
+            (at_home if is_here else left).append(one)
+    copies = _by_file(records, in_order.copied())
+    others, here = _by_file(records, left), _by_file(records, at_home)
     if records.lacks_files or records.without_body or copies or others or here:
         records.count_lost(found)
     replaced = {**copies, **others, **here}
@@ -76,14 +78,18 @@ def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -
         )
 
 
-def _by_file(records: LogRecords, ranges: list[ForeignRange]) -> dict[int, int]:
-    """Return how many messages are in the ranges of each file, by the offset of the first one."""
+def _by_file(records: LogRecords, ranges: Iterable[LeftRange]) -> dict[int, int]:
+    """Return how many messages are in the ranges of each file, by the offset of the first one.
+
+    Files that the log does not have, as others tell, are left out.
+    """
     found: dict[str, tuple[int, int]] = {}
-    for one in sorted(ranges, key=lambda each: each.start):
-        path, _ = records.file_of(one.start)
-        start, messages = found.get(path, (one.start, 0))
-        found[path] = start, messages + one.messages
-    return dict(found.values())
+    for one in ranges:
+        at = records.offset_of(one.path, one.position)
+        if at is not None:
+            start, messages = found.get(one.path, (at, 0))
+            found[one.path] = start, messages + one.messages
+    return dict(sorted(found.values()))
 
 
 def _named(records: LogRecords, found: dict[int, int]) -> str:

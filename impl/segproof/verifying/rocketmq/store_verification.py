@@ -8,6 +8,7 @@ from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.integers import INT64_MAX
 from segproof.reading.batch_queues import furthest_batch
+from segproof.reading.commit_log_damage import DamagedLog
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_kinship import Kin, Kinship
@@ -286,15 +287,16 @@ class _Store:
             )  # fmt: skip
         if COMMIT_LOG in self._folders:
             listed = list_log(self._store, self._files, self._reporter)
-            log = judged_by_contents(listed.log, self._files, self._reporter)
-            report_unknown_files(log, self._furthest(), self._files, self._reporter)
+            damaged = DamagedLog(listed.log, self._files)
+            log = judged_by_contents(listed.log, damaged, self._files, self._reporter)
+            report_unknown_files(log, damaged, self._furthest(), self._files, self._reporter)
             if log.log_files:
                 recovery = Recovery(
                     self._store, log, self._files, self._stored, not self._is_running
                 )
                 records = LogRecords(
                     self._store, self._files, self._reporter, log, listed.unread, recovery,
-                    listed.lies_elsewhere,
+                    damaged, listed.lies_elsewhere,
                 )  # fmt: skip
                 yield from self._check_log(records)
                 self._checked.segments = len(log.log_files)

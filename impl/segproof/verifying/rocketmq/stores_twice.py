@@ -28,7 +28,7 @@ from segproof.reading.log_differences import (
     OnlyOne,
     differences,
 )
-from segproof.reading.log_names import with_right_names
+from segproof.reading.log_in_order import with_right_names
 from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.store_layouts import unread_layout
 from segproof.reading.store_paths import Place, PlaceKind
@@ -332,8 +332,7 @@ def _log_of(one: StorePlace, files: Files, around: Surroundings) -> CommitLog | 
         return None
     size = inferred_size(folder.log_files)
     cut = tuple(each._replace(size_bytes=min(each.size_bytes, size)) for each in folder.log_files)
-    placed, _ = with_right_names(CommitLog(one.path, size, cut, files), files)
-    return placed
+    return with_right_names(CommitLog(one.path, size, cut, files), files)[0]
 
 
 def _told(

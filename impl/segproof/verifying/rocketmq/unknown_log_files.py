@@ -7,6 +7,7 @@ Laws: RMQDISK-56.
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import writes
+from segproof.reading.commit_log_damage import DamagedLog
 from segproof.reading.unknown_files import (
     Numbered,
     NumbersGoOn,
@@ -25,13 +26,16 @@ declare("index-service", Severity.WARNING, writes(
 ), "RMQDISK-56")  # fmt: skip
 
 
-def report_unknown_files(log: CommitLog, reached: int, files: Files, reporter: Reporter) -> None:
+def report_unknown_files(
+    log: CommitLog, damaged: DamagedLog, reached: int, files: Files, reporter: Reporter
+) -> None:
     """Report files after `reached`, the furthest offset that queues and index lead to; -1: none.
 
     Raises: OSError.
     """
-    for one in unknown_files(log, files, files.open, reached) if reached >= 0 else ():
-        _report(one, reporter, has_queues=True)
+    if reached >= 0:
+        for one in unknown_files(log, files, lambda: damaged.in_order.pieces(), reached):
+            _report(one, reporter, has_queues=True)
 
 
 class UnknownFiles:
