@@ -42,12 +42,13 @@ def in_order(
     """Return the logs of a partition in the order of their contents, each with a base offset.
 
     A log whose batches lie within its name is as it is, and so is one that begins inside the log
-    before it, if that ends where its name says. The others get, in the order of their
-    contents, the names that they have together; a name above the contents becomes their first
-    offset. If contents overlap in this order, each of the others gets its first offset as name, and
-    the logs are sorted by that. If contents overlap then too, the order of the names stays. A log
-    of less than `batches_min` batches gets no name but one of those that are there: no checksum
-    covers an offset either, and that of the batch may be the wrong one.
+    before it, if that ends where its name says. The others get, in the order of their contents, the
+    names that they have together; a name above the contents becomes their first offset. If contents
+    overlap in this order, each of the others gets its first offset as name, and the logs are sorted
+    by that; so does one whose name lies in the log before it then. If contents overlap then too,
+    the order of the names stays. A log of less than `batches_min` batches gets no name but one of
+    those that are there: no checksum covers an offset either, and that of the batch may be the
+    wrong one.
     Cost: one batch of each log is read; a log, and the one before it, is read whole where that
     batch is broken or does not lie within its name. Raises: OSError.
     """
@@ -82,12 +83,17 @@ def in_order(
     own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
     firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
     order = sorted(range(len(logs)), key=firsts.__getitem__)
-    ranges = [
-        _Range(own[n].base_offset, max(firsts[n], odd[n].last if n in odd else firsts[n]))
-        for n in order
-    ]
+    placed, ranges, last = [], [], -1
+    for n in order:
+        base = own[n].base_offset
+        if base <= last:
+            found = _range_of(logs[n].path, open_log)
+            base = base if found is None or found.batches < batches_min else firsts[n]
+        last = max(firsts[n], odd[n].last if n in odd else firsts[n])
+        placed.append(NamedLog(own[n].path, base))
+        ranges.append(_Range(base, last))
     is_other = order != sorted(order)
-    return [own[n] for n in order] if is_other and _rises(ranges) else list(logs)
+    return placed if is_other and _rises(ranges) else list(logs)
 
 
 def _rises(ranges: Sequence[_Range]) -> bool:

@@ -286,3 +286,17 @@ def test_the_offsets_of_a_lost_log_are_told_beside_one_with_a_wrong_name(tmp_pat
         write_segment(folder, log_of(first, end, key=b"k"), name)
     (saved,) = salvage(folder, tmp_path / "out")
     assert (1, 120, 40) == (saved.renamed_logs, saved.batches, saved.unproven_offsets)
+
+
+@pytest.mark.checks("DISK-69")
+def test_two_logs_with_each_others_contents_and_a_name_too_high_are_both_saved(
+    tmp_path: Path,
+) -> None:
+    """The log that has the name of the first offset kept it, and one of the two was set aside."""
+    folder = tmp_path / "t-0"
+    write_segment(folder, log_of(40, 80), 40)
+    write_segment(folder, log_of(0, 40), 5000)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.is_whole, saved.renamed_logs, saved.batches) == (True, 2, 80)
+    logs = sorted((tmp_path / "out" / folder.name).glob("*.log"))
+    assert [int(log.stem) for log in logs] == [0, 40]

@@ -253,14 +253,15 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     """Return the rows of the groups that contradict those around them, and weigh less.
 
     Two neighbours that contradict each other tell of nothing between them. Their bytes count
-    together if they are of one epoch and one magic. One neighbour is enough at an end of the
-    partition, where no group between two is strange, and no other group is of the same epoch.
+    together if they are of one epoch and one magic, and no group is smaller than both. One
+    neighbour is enough at an end of the partition, where no group between two is strange, and no
+    other group is of the same epoch.
     """
     levels = _evidence(desk).tolist()
     weights = [
         sum(desk.bytes_of(row) * FIRM ** levels[row] for row in group.rows) for group in groups
     ]
-    strange = list[int]()
+    strange, less_sure = list[int](), list[int]()
     for number in range(1, len(groups) - 1):
         if not groups[number].is_at_damage:
             continue
@@ -271,8 +272,13 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
             around = weights[number - 1], weights[number + 1]
             is_one = earlier[KIND][-1] == later[KIND][0]
             is_led = weights[number] >= FIRM > min(around)  # what a search found tells nothing
-            if weights[number] < (sum(around) if is_one else min(around)) and not is_led:
+            if is_led:
+                continue
+            if weights[number] < min(around):
                 strange += own
+            elif is_one and weights[number] < sum(around):
+                less_sure += own
+    strange = strange or less_sure
     if strange or len(groups) < 2:
         return strange
     kinds = [desk.rows[KIND][group.rows[0]] for group in groups]
