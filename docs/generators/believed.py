@@ -40,6 +40,7 @@ No rule can decide these, and no other reader of the same bytes can:
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
   it. The count of lost offsets is "at least" then.
 """
+SPARED = "\nThe rule does not decide these, though they look alike.\n"
 NUMBERS = {
     "PLACE-3, weight of a batch that sizes lead to": (
         f"{rules.FIRM:,} times that of one that a search found",
@@ -78,10 +79,11 @@ def _rules() -> Iterator[str]:
     examples = {key: list(own) for key, own in groupby(EXAMPLES, lambda one: one.rule)}
     yield "## The rules\n"
     for rule in rules.RULES:
-        yield f"\n### {rule.rule_id}: {rule.name}\n\n{rule.why}\n\n"
-        yield f"Spared: {rule.spares[0].lower()}{rule.spares[1:]}\n"
-        for one in examples[rule.rule_id]:
-            yield f"\n{'Spared: ' if one.is_spared else ''}{one.words}\n\n{_picture(one)}"
+        yield f"\n### {rule.rule_id}: {rule.name}\n\n{rule.why}\n\n{rule.spares}\n"
+        own = sorted(examples[rule.rule_id], key=lambda one: one.is_spared)
+        for is_spared, alike in groupby(own, lambda one: one.is_spared):
+            yield SPARED if is_spared else ""
+            yield from (f"\n{one.words}\n\n{_picture(one)}" for one in alike)
 
 
 def _picture(example: Example) -> str:

@@ -7,11 +7,12 @@ The reasons of the numbers are the words that follow each constant in the code.
 import ast
 import inspect
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import ModuleType
 
 from segproof.stretches.rocketmq import facts, file_rules, message_rules, witnesses
 from segproof.stretches.rocketmq.placing import RULES
+from generators.believed import SPARED
 from segproof_tests.message_examples import EXAMPLES, LEGEND, Example
 
 HEAD = """\
@@ -54,10 +55,11 @@ def _cell(text: str) -> str:
 def _rules() -> Iterator[str]:
     yield "\n## The rules\n"
     for rule in RULES:
-        yield f"\n### {rule.name.capitalize()}\n\n{rule.why}\n\nSpared: {rule.spares}\n"
-        for one in EXAMPLES:
-            if one.rule == rule.name:
-                yield f"\n{'Spared: ' if one.is_spared else ''}{one.words}\n\n{_picture(one)}"
+        yield f"\n### {rule.name.capitalize()}\n\n{rule.why}\n\n{rule.spares}\n"
+        own = [one for one in EXAMPLES if one.rule == rule.name]
+        for is_spared, alike in groupby(own, lambda one: one.is_spared):
+            yield SPARED if is_spared else ""
+            yield from (f"\n{one.words}\n\n{_picture(one)}" for one in alike)
 
 
 def _picture(example: Example) -> str:

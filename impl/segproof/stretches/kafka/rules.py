@@ -46,7 +46,7 @@ class Rule:
     why: str
     """What is decided, and the reason."""
     spares: str
-    """What looks alike, and is left to other rules."""
+    """Sentences: what looks alike, and is left to other rules."""
     apply: Callable[[Desk], None]
 
 
@@ -422,67 +422,73 @@ def _nowhere(desk: Desk) -> None:
 RULES = (
     Rule("PLACE-1", "unloadable",
          "A control batch that is no marker is set aside: no broker loads a log with it.",
-         "A control batch without records: compaction leaves such, and a broker loads it.",
+         "A control batch without records stays: compaction leaves such batches, and a broker loads"
+         " them.",
          _unloadable),
     Rule("PLACE-2", "falling",
          "A batch that ends before it begins, or before offset 0, is set aside: it fits nowhere by"
          " its own offsets.",
-         "One that touches both neighbours, and has exactly the offsets that they lack.", _falling),
+         "A negative base offset is left to PLACE-4 if the batch touches both neighbours, and has"
+         " exactly the offsets that are missing between them.", _falling),
     Rule("PLACE-3", "rising",
          "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
          " Batches that sizes lead to come before all that a search found, apart from one that"
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
          " entry or the log's name states come before these. One is not kept for which an entry"
          " states an offset that is missing before it.",
-         "An index in which more entries are wrong than right. A batch in a value of a broken"
-         " record: a search found it, so it weighs less than the batches of the log.", _rising),
+         "An index states nothing if more of its entries are wrong than right. A batch in a value of"
+         " a broken record weighs less than the batches of the log, since a search found it.",
+         _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
          " its offsets are missing between them: no checksum covers a base offset. The name of a"
          " log is the neighbour of its first batch. In a compacted log one bit must be the"
          " difference, or the batch must contradict more than one neighbour.",
-         "A copy; a batch whose own offsets are missing elsewhere; a place where more offsets are"
-         " missing than the batch has.", _exact_place),
+         "A copy gets no other base offset, and neither does a batch whose own offsets are missing"
+         " elsewhere. A place states nothing if more offsets are missing there than the batch has.",
+         _exact_place),
     Rule("PLACE-5", "foreign",
          "A block beside damage is set aside if it contradicts what is kept around it: its"
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
          " magic, the magic falls, a broker's timestamp is a day off, or its log's name is above"
          " it. What it contradicts has more bytes to which sizes lead, or else more bytes. At an"
          " end of the partition one neighbour is enough.",
-         "A block between two that contradict each other; a new leader or producer; a lone batch"
-         " whose epoch is one bit off, since no checksum covers an epoch; any timestamp of a"
-         " client; a sequence that begins with 0 again.",
+         "Two neighbours that contradict each other tell nothing of a block between them. A new"
+         " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
+         " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
+         " that begins with 0 again.",
          _foreign),
     Rule("PLACE-6", "copy",
          "The same content with the same offsets is kept once, and set aside once more.",
-         "The same bytes at another base offset: a producer may send the same twice.", _copies),
+         "The same bytes at another base offset are no copy: a producer may send the same twice.",
+         _copies),
     Rule("PLACE-7", "inside torn",
          "A batch after the beginning of one that the log cuts off is left out if its offsets do"
          " not rise: it is a part of that batch's value.",
-         "A batch whose offsets rise: a disk may have written it there. A batch after a wrong size:"
-         " lengths and size do not agree there.", _inside_torn),
+         "A batch whose offsets rise stays: a disk may have written it there. So does a batch after"
+         " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
          "A block goes where its offsets are missing, if bytes are missing there too, nothing"
          " around contradicts it, and one thing speaks for it: it fills the hole, or most of it;"
          " the hole has room for its bytes; a copy of a kept batch leads on to it; sequences do.",
-         "Another topic's block with higher offsets: no bytes are missing for it. An old copy of"
-         " what compaction removed: the batches around its place touch. One batch that fills no"
-         " hole.", _moved),
+         "Another topic's block with higher offsets is not moved, since no bytes are missing for"
+         " it. Nor is an old copy of what compaction removed, since the batches around its place"
+         " touch; nor a single batch that fills no hole.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          " out: one bit of its base offset is wrong.",
-         "A last batch with such a jump in a compacted log or after a hole; one whose offset an"
-         " index entry or the log's name states; one that another log follows.", _odd_end),
+         "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
+         " index entry or the log's name states its offset, and if another log follows.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
          " wrong too.",
-         "A mended last batch after damage that is long enough; a last batch whose size was right;"
-         " one that another log follows.",
+         "A last batch stays if its size and magic were right, if the damage before it is long"
+         " enough, and if another log follows.",
          _far_end),
     Rule("PLACE-11", "nowhere",
          "What is left is set aside: it contradicts what is kept, or nothing states its place.",
-         "Nothing: no later rule decides batches.", _nowhere),
+         "It spares nothing, since no later rule decides batches.", _nowhere),
 )  # fmt: skip
 """The decision table."""
 _COPY, _INSIDE, _MOVED = RULES[5:8]

@@ -24,7 +24,7 @@ class Rule:
     why: str
     """What it decides, and the reason."""
     spares: str
-    """What looks alike, and the rule leaves to others."""
+    """Sentences: what looks alike, and the rule leaves to others."""
     decide: Callable[[Desk], None]
 
 
@@ -51,15 +51,16 @@ RULES = (
         "A message that says no more than that it was rolled back, under the topic of an earlier"
         " salvage, stands in the place of lost messages. So it is no message, and its bytes are a"
         " gap again.",
-        "A message of a user that was rolled back.",
+        "A message of a user that was rolled back stays a message.",
         file_rules.filler,
     ),
     Rule(
         "inside",
         "A message in the bytes of a broken one is a part of that one's body, and was never stored"
         " here: a body may hold a log of its own.",
-        "Messages after bytes that were taken out, since others say the same begin of the file; a"
-        " block that a disk wrote over a large message, since it is moved by whole sectors.",
+        "Messages after bytes that were taken out stay, since others say the same begin of the"
+        " file. So does a block that a disk wrote over a large message, since it is moved by whole"
+        " sectors.",
         file_rules.inside,
     ),
     Rule(
@@ -67,18 +68,18 @@ RULES = (
         "A file begins where most of its messages say. No checksum covers a name, and messages that"
         " agree on another begin of their file do not do so by chance. A file of one message needs"
         " a unit that leads there. A log was moved as a whole if all its files say one distance.",
-        "A file with one message whose offset is wrong: one message proves nothing. A file whose"
-        " begin another file has by its own messages. A file in which one message says the place"
-        " that the name gives. A file that was copied over this one: units lead to where the name"
-        " says, and none to where the messages say.",
+        "A file with one message whose offset is wrong keeps its name: one message proves nothing."
+        " So does a file whose begin another file has by its own messages, and one in which a"
+        " message says the place that the name gives. A file that was copied over this one keeps"
+        " it too: units lead to where the name says, and none to where the messages say.",
         file_rules.file_name,
     ),
     Rule(
         "other store",
         "A file whose messages say their places is of another store if the units of the queues say"
         " that other messages lie there, and agree with the other files of the log.",
-        "A log whose queues are another store's as a whole: no file agrees with them. A file beside"
-        " one damaged file of a queue.",
+        "A log whose queues are another store's as a whole stays: no file agrees with them. So does"
+        " a file beside one damaged file of a queue.",
         file_rules.other_store,
     ),
     Rule(
@@ -87,24 +88,25 @@ RULES = (
         " one of them, and more speaks against them than for them: units that lead to other"
         " messages there, or with their numbers elsewhere; numbers that do not rise in their queue;"
         " the address of another broker between messages of one.",
-        "A broker that got another address: its messages go on without damage. Messages that a unit"
-        " of a queue knows. A log whose units lead nowhere: they are another store's.",
+        "The messages of a broker that got another address stay: they go on without damage. So do"
+        " messages that a unit of a queue knows, and those of a log whose units lead nowhere: the"
+        " units are another store's.",
         file_rules.other_log,
     ),
     Rule(
         "in place",
         "A message that says the offset at which it lies is where it was written: a wrong offset"
         " says the right place with a chance of 1 in 2^63.",
-        "A message that leaves no room for a blank end: no broker writes it there. A message in the"
-        " bytes of another one.",
+        "A message that leaves no room for a blank end is not believed: no broker writes it there."
+        " Nor is a message in the bytes of another one.",
         message_rules.place,
     ),
     Rule(
         "cut off",
         "Messages after a blank end that are older than the last message before it were cut off by"
         " an earlier recovery, and the log was written again before them.",
-        "Messages that are as young, or that a unit leads to: the blank end is damage. One wrong"
-        " clock before it: the middle one of three store times decides.",
+        "Messages stay if they are as young, or if a unit leads to them: the blank end is damage."
+        " One wrong clock before it tells nothing: the middle one of three store times decides.",
         message_rules.after_blank,
     ),
     Rule(
@@ -112,14 +114,14 @@ RULES = (
         "A message belongs where it lies, and its offset is put right, if a unit leads to it there."
         " Between what is kept on both sides, few wrong bits of the offset show it too, or that the"
         " numbers of its queue go on.",
-        "A block that a disk wrote to a wrong place: its sectors are missing where it says. A"
-        " message of another store of the same size.",
+        "A block that a disk wrote to a wrong place keeps its offsets: its sectors are missing"
+        " where it says. So does a message of another store of the same size.",
         message_rules.offset,
     ),
     Rule(
         "copy",
         "The same messages are kept once, where they say: a second copy would be consumed twice.",
-        "Other content at an offset that is taken.",
+        "Other content at an offset that is taken is no copy.",
         message_rules.copy,
     ),
     Rule(
@@ -128,30 +130,30 @@ RULES = (
         " numbers of their queues go on there. Where neither says anything, those are believed that"
         " touch a kept message there or end their file, and between the files of the log two that"
         " say one distance, or one that is moved by whole sectors.",
-        "Messages that units or numbers contradict, or that another broker stored. Messages before"
-        " the first file: they may have expired. One message whose offset says a place far from all"
-        " others.",
+        "Messages are not moved if units or numbers contradict them, or if another broker stored"
+        " them. Nor are messages before the first file: they may have expired. Nor is one message"
+        " whose offset says a place far from all others.",
         message_rules.moved,
     ),
     Rule(
         "room",
         "Between two messages of a file there are no bytes, or room for a message: else one of them"
         " is not where it was written. What was moved or restored gives way.",
-        "A gap of 91 bytes, which one message without a body fills.",
+        "A gap of 91 bytes contradicts nothing: one message without a body fills it.",
         message_rules.room,
     ),
     Rule(
         "nowhere",
         "What is left contradicts what is kept, or nothing tells its place.",
-        "Nothing: no later rule decides messages.",
+        "It spares nothing, since no later rule decides messages.",
         message_rules.nowhere,
     ),
     Rule(
         "units",
         "A unit of a queue is right if a kept message has its offset, size, queue and number. Its"
         " code of tags is the one that the message has: a broker makes units from the log.",
-        "The unit of a delayed message has the time of its delivery, one with an address leads into"
-        " an extension file.",
+        "The unit of a delayed message has the time of its delivery in place of that code, and a"
+        " unit with an address leads into an extension file.",
         message_rules.units,
     ),
 )
