@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 from types import ModuleType
 
+from generators.believed import SPARED
+
 from segproof.stretches.rocketmq import facts, file_rules, message_rules, witnesses
 from segproof.stretches.rocketmq.placing import RULES
-from generators.believed import SPARED
 from segproof_tests.message_examples import EXAMPLES, LEGEND, Example
 
 HEAD = """\

@@ -16,6 +16,7 @@ from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
+from segproof.stretches.kafka.single_batch import lacks_key, record_batch
 
 KEYS_ASKED = 32
 """Batches of one log whose records are asked for keys."""
@@ -75,11 +76,8 @@ def keyless_in(file: File) -> int | None:
 
 
 def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:
-    """Return whether a batch can be read and has a record without a key: no compaction took it.
-
-    `header` is the batch's row of a table; a batch of more than `limit` bytes is not read.
-    """
-    return _is_keyless(file, end_batch(header, limit))
+    """Return as `lacks_key` for the batch of a row of a table of headers."""
+    return lacks_key(record_batch(file, header), limit)
 
 
 def end_batch(header: np.void, limit: int) -> EndBatch:
@@ -96,13 +94,8 @@ def end_batches(table: BatchTable) -> list[EndBatch]:
 
 
 def _is_keyless(file: ReadOnlyFile, end: EndBatch) -> bool:
-    if end.size_bytes > end.limit:
-        return False
     batch = RecordBatch(file, end.position, end.size_bytes, end.magic, in_file=True)
-    try:
-        return sum(record.key is None for record in batch.records(limit=end.limit)) > 0
-    except SegproofError:
-        return False
+    return lacks_key(batch, end.limit)
 
 
 class KeylessEnds:

@@ -159,6 +159,11 @@ def _odd_range(
         first = batch_at(file, 0, file.size())
         if first is not None and log.base_offset <= first.first < following:
             return None
+        second = None if first is None else batch_at(file, first.end, file.size())
+    if first is not None and second is not None:
+        due = log.base_offset + first.last - first.first + 1
+        if second.first == due:
+            return None  # the base offset of the first batch alone is wrong
     is_later = first is not None and first.first >= following
     name = range(log.base_offset, following) if is_later else range(0)
     found = _range_of(log.path, open_log, name)

@@ -130,18 +130,18 @@ class _Claim:
     def table(self) -> BatchTable:
         """The headers of the sound batches, whose offsets rise.
 
-        The last batch is left out if only this batch is beyond the next log, and if offsets are
-        missing before it: its base offset may be wrong.
+        The batches beyond the next log are left out if offsets are missing before them: of a
+        single one the base offset may be wrong, and several beside damage may be a block of another
+        topic, if they have less than half of the bytes.
         """
         empty = read_batch_headers(b"").table
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
             placed = self._placed
             table = np.concatenate([empty, *headers_of(log, placed.rows[placed.is_sound])])
-            if len(table) > 1 and self._following is not None:
-                before, first = int(table["last_offset"][-2]) + 1, int(first_offsets(table)[-1])
-                if before <= self._following <= int(table["last_offset"][-1]) and first > before:
-                    table = table[:-1]
-            return table
+            own = len(table)
+            if self._following is not None:
+                own = int(np.searchsorted(table["last_offset"], self._following))
+            return table[:own] if 0 < own < len(table) and _is_stray(log, table, own) else table
         return empty
 
     @cached_property
@@ -289,7 +289,8 @@ class _Group:
         """Return the logs that are not of the partition, by base offset."""
         ahead, kept = self._best(range(len(self._logs)), self._begin_score)
         ends = [one.plus(self._end_score(log)) for one, log in zip(ahead, self._logs, strict=True)]
-        last = max(range(len(ends)), key=ends.__getitem__)
+        is_named = [one.span[0] == one.base for one in self._logs]  # decides between equals
+        last = max(range(len(ends)), key=lambda number: (ends[number], is_named[number]))
         own = []
         at: int | None = last
         while at is not None:
@@ -367,14 +368,28 @@ class _Group:
         return _Score(-(not is_exact), is_exact)
 
     def _begin_score(self, log: _Claim) -> _Score:
-        """Return whether a log begins where the partition, or the log before it, says."""
+        """Return whether a log begins where the partition, or the log before it, says.
+
+        Its name alone does not tell that, unless compaction may have taken its first batches.
+        """
         before = self._start if self._before is None else self._before.end
-        return _Score(before == log.base)
+        return _Score(before == log.base and (not self._is_dense or log.span[0] == log.base))
 
     def _end_score(self, log: _Claim) -> _Score:
         """Return whether a log ends where the log after it begins, or where a snapshot says."""
         end = log.span[1]
         return _Score(end in self._snapshots if self._after is None else end == self._after.base)
+
+
+def _is_stray(log: ReadOnlyFile, table: BatchTable, own: int) -> bool:
+    """Return whether the batches of a log after the first `own` ones tell nothing of it."""
+    sizes = table["size_bytes"]
+    if first_offsets(table[own:])[0] <= table["last_offset"][own - 1] + 1:
+        return False
+    ends = table["position"] + sizes
+    is_beside_damage = table["position"][own] != ends[own - 1] or ends[-1] != log.size()
+    is_block = is_beside_damage and 2 * int(sizes[own:].sum()) < int(sizes.sum())
+    return own == len(table) - 1 or is_block
 
 
 def _do_overlap(one: _Claim, other: _Claim) -> bool:

@@ -207,7 +207,8 @@ class _Salvage:
                 with closing(ReadableParts(self._files.open(placed.logs[one.log].path))) as old:
                     self._keep(old, one, log, border)
                 continue
-            self._keep(file, one, log, border)
+            is_last = one == kept[-1] and number == placed.new_logs[-1]
+            self._keep(file, one, log, border, is_last=is_last)
             at = self._place_end = one.end
         facts = placed.facts.logs[number]
         self._pass_over(placed, number, file, at, facts.size)
@@ -226,12 +227,28 @@ class _Salvage:
         if is_odd and ledger.next_offset < following:
             ledger.pass_over(Gap(path, LogGap.MISPLACED.value, start, end - start, 0, None))
 
-    def _keep(self, old: ReadOnlyFile, kept: KeptBatches, log: PlacedLog, border: int) -> None:
-        """Copy batches into the place of `log`; all bytes of it before `border` are told."""
+    def _keep(
+        self,
+        old: ReadOnlyFile,
+        kept: KeptBatches,
+        log: PlacedLog,
+        border: int,
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Copy batches into the place of `log`; all bytes of it before `border` are told.
+
+        `is_last`: no batch of the partition follows. A single one after lost offsets may look as if
+        one bit of its base offset were wrong. So a new log begins with it, whose name states that.
+        """
         is_beside_moved = self._was_moved or kept.is_moved
         self._note_hole(log.path, border, kept.first_offset, is_beside_moved=is_beside_moved)
         self._was_moved = kept.is_moved
         is_begin_lost = self._ledger.pending and self._ledger.next_offset < kept.first_offset
+        due = self._told.last_offset + 1
+        is_bit = (kept.first_offset ^ due).bit_count() == 1
+        if is_begin_lost and is_last and kept.batches == 1 and is_bit:
+            self._new.end_log()
         self._ledger.keep(kept.first_offset, kept.last_offset, log.named, is_moved=kept.is_moved)
         # A name below its first batch would say that no byte is lost between.
         self._new.keep(old, kept, kept.first_offset if is_begin_lost else log.base_offset)

@@ -253,10 +253,15 @@ def _begin_of(facts: Facts, logs: Sequence[PlacedLog], number: int) -> int:
 
 
 def _first_of(facts: Facts, number: int) -> int | None:
-    """Return the offset of a log's first batch; None if it is not at byte 0."""
-    own = rows_of_log(facts, number)
-    is_known = bool(own) and not facts.rows["start"][own.start]
-    return int(facts.rows["first"][own.start]) if is_known else None
+    """Return the offset of a log's first batch; None if it is not at byte 0.
+
+    Also None if the batch after it has an earlier offset: one of the two is wrong.
+    """
+    numbers = rows_of_log(facts, number)
+    own = facts.rows[numbers.start : numbers.stop]
+    is_known = len(own) > 0 and not own["start"][0]
+    is_known &= not (own["first"][1:2] <= own["last"][:1]).any()
+    return int(own["first"][0]) if is_known else None
 
 
 def _right_names(logs: Sequence[PlacedLog], facts: Facts, files: Files) -> dict[int, int]:

@@ -44,10 +44,11 @@ LEGEND = (
     ("10-19p8:0", "producer 8 wrote it, with sequences from 0"),
     ("10-19m7", "its content has the number 7; without a number it is unlike all others"),
     ("10-19t900", "the broker wrote the timestamp 900, in milliseconds"),
+    ("10-19k", "a record of it has no key"),
 )
 """What a word on a line means."""
 _WORD = re.compile(r"(?P<first>-?\d+)-(?P<last>-?\d+)(?P<marks>.*)")
-_MARK = re.compile(r"[!*?ix]|[emtbv]-?\d+|p\d+:\d+")
+_MARK = re.compile(r"[!*?ixk]|[emtbv]-?\d+|p\d+:\d+")
 
 
 def row_of(first: int, last: int, mark: int, size: int = BYTES) -> Rows:
@@ -67,7 +68,7 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
     logs, rows = list[LogFacts](), list[Rows]()
     names = list[int]()
     for part in line.split("|"):
-        at, own, torn, name = 0, list[Rows](), None, -1
+        at, own, torn, name, keyless = 0, list[Rows](), None, -1, -1
         for number, word in enumerate(words_of(part)):
             if word[0] == "=":
                 name = int(word[1:])
@@ -80,8 +81,9 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
             row["start"], row["end"], row["log"] = at, at + row["end"], len(logs)
             at = int(row["end"][0])
             own.append(row)
+            keyless = int(row["last"][0]) if word.endswith("k") else keyless
         names.append(int(own[0]["first"][0]) if name < 0 else name)
-        logs.append(LogFacts(names[-1], None, at, at, torn))
+        logs.append(LogFacts(names[-1], None, at, at, torn, keyless_from=keyless))
         rows += own
     if named is not None:
         names[0] = named

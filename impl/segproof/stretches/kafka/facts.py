@@ -137,6 +137,10 @@ class LogFacts:
     indexed_to: int = -1
     """The greatest offset that an entry of the offset index states for a position at or after the
     end of the batches; -1 without such an entry. The log had it once."""
+    keyless_from: int = -1
+    """Where the last batch leaves offsets out: the last offset of a batch before it that has a
+    record without a key. The log cleaner removes such records, so it left nothing out after it. -1
+    if no such batch was found."""
     is_missing: bool = False
     """Whether the log is not there, or can't be read; other files say that it was."""
 

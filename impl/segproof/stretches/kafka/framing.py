@@ -56,7 +56,7 @@ from segproof.stretches.kafka.mending import (
     end_by_records,
     is_loadable,
 )
-from segproof.stretches.kafka.single_batch import header_at, record_batch
+from segproof.stretches.kafka.single_batch import header_at, lacks_key, record_batch
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 _MAGIC_AT = BATCH["magic"].place
@@ -225,6 +225,9 @@ class _Noted:
         self.right += int(np.count_nonzero(is_right))
         self.right_to = int(positions[is_right].max(initial=self.right_to))
         is_inside = positions < found["position"] + found["size_bytes"]
+        # One bit of a base offset is wrong, and the entry is of this log.
+        bits = offsets ^ found["last_offset"]
+        is_inside &= (found["position"] != positions) | (bits & (bits - 1) != 0)
         self.wrong += int(np.count_nonzero(~is_right & is_inside))
 
     def beyond(self, position: int) -> Iterator[tuple[int, int]]:
@@ -285,7 +288,7 @@ class _Framing:
         facts = replace(
             self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
             unsearched_from=self._unsearched_from, unreadable_bytes=self._file.unreadable_bytes,
-            indexed_to=self._noted.largest_from(end),
+            indexed_to=self._noted.largest_from(end), keyless_from=self._keyless_from(rows),
         )  # fmt: skip
         self._tell(self._size)
         return facts, rows
@@ -452,6 +455,25 @@ class _Framing:
             data = self._file.pread(min(self._size - at, BATCH_BYTES_MAX), at)
             is_torn = end_by_records(data) == end - at
         return (at, BATCH["base_offset"].of(header)) if is_torn else (None, -1)
+
+    def _keyless_from(self, rows: Rows) -> int:
+        """Return the last offset of a batch with a record without a key; -1 without one.
+
+        Only batches before a last one that leaves offsets out are read, and EDGE_BATCHES at most.
+        """
+        if self._log.next_base_offset is not None or len(rows) < 2:
+            return -1
+        is_dense = rows["first"][-1] <= rows["last"][-2] + 1
+        if is_dense or rows["start"][-1] != rows["end"][-2]:
+            return -1
+        for row in rows[:-1][: -EDGE_BATCHES - 1 : -1]:
+            is_as_written = row["batches"] == 1 and not row["is_mended"]
+            start, end = int(row["start"]), int(row["end"])
+            table = header_at(self._file, start, end) if is_as_written else None
+            batch = None if table is None else record_batch(self._file, table[0])
+            if batch is not None and lacks_key(batch, BATCH_BYTES_MAX):
+                return int(row["last"])
+        return -1
 
     # --- another size, another magic
 

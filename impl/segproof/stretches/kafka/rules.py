@@ -381,7 +381,8 @@ def _odd_end(desk: Desk) -> None:
     # A hole between explains the jump.
     if not (is_last and is_bit and desk.touches(before, row)):
         return
-    if _are_dense(desk, desk.kept[-2::-1].tolist()):
+    is_uncleaned = 0 <= log.keyless_from <= desk.last(before)
+    if is_uncleaned or _are_dense(desk, desk.kept[-2::-1].tolist()):
         desk.set_aside([row])
 
 
@@ -436,8 +437,8 @@ RULES = (
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
          " entry or the log's name states come before these. One is not kept for which an entry"
          " states an offset that is missing before it.",
-         "An index states nothing if more of its entries are wrong than right. A batch in a value of"
-         " a broken record weighs less than the batches of the log, since a search found it.",
+         "An index states nothing if more of its entries are wrong than right. A batch in a value"
+         " of a broken record weighs less than the batches of the log, since a search found it.",
          _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
@@ -476,7 +477,9 @@ RULES = (
          " touch; nor a single batch that fills no hole.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
-         " out: one bit of its base offset is wrong.",
+         " out: one bit of its base offset is wrong. A log is dense if its last batches leave no"
+         " offset out, or if a record of one of them has no key: compaction removes such records,"
+         " and has left nothing out after one.",
          "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
          " index entry or the log's name states its offset, and if another log follows.", _odd_end),
     Rule("PLACE-10", "far end",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from segproof.errors import SegproofError
 from segproof.files import ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
@@ -64,3 +65,16 @@ def record_batch(file: ReadOnlyFile, header: np.void) -> RecordBatch:
     """Return the batch of a row of a table of headers, which was read from the file."""
     position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
     return RecordBatch(file, position, size, magic, in_file=True)
+
+
+def lacks_key(batch: RecordBatch, limit: int) -> bool:
+    """Return whether a batch can be read and has a record without a key: no compaction took it.
+
+    A batch of more than `limit` bytes is not read.
+    """
+    if batch.size_bytes > limit:
+        return False
+    try:
+        return sum(record.key is None for record in batch.records(limit=limit)) > 0
+    except SegproofError:
+        return False
