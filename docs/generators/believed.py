@@ -37,6 +37,7 @@ No rule can decide these, and no other reader of the same bytes can:
   it as they lead to the other one. The larger one is believed.
 - The base offset of a last batch after a hole, or of any batch of a compacted log that leaves
   offsets out, if no index entry states it. What the batch states is believed.
+- Whether a compacted topic left offsets out before a block, or the block is another topic's.
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
   it. The count of lost offsets is "at least" then.
 """

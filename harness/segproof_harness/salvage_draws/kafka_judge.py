@@ -124,9 +124,12 @@ class Input:
     A batch is of another topic, or has a wrong offset, if one of these facts contradicts it where
     it lies in the damaged partition. The first one that does is named:
 
-    - offset taken: a whole batch of the partition has one of its offsets;
+    - offset taken: a batch of the partition that is in its place has one of its offsets; one that
+      was moved away itself tells of no place;
     - order: a whole batch before it has later offsets, or one after it has earlier ones;
-    - room: without compaction, more offsets are missing before or after it than bytes are there;
+    - room: more offsets are missing before or after it than bytes are there, and records have no
+      key: a topic with keys may be compacted, and then it leaves offsets out, even if it left none
+      out before the damage;
     - magic: its format is older than before it, or newer than after it; an upgrade explains others;
     - leader epoch: it is lower than before it, or higher than after it;
     - producer: a batch of the same producer has a sequence that contradicts;
@@ -190,7 +193,7 @@ class Input:
         after = [one for one in self.row if _key(one) > _key(place)]
         one = before[-1] if before else None
         two = after[0] if after else None
-        if any(place.first <= own.last and own.first <= place.last for own in self.own):
+        if any(place.first <= own.last and own.first <= place.last for own in self.row):
             return "offset taken"
         if (one and one.last >= place.first) or (two and two.first <= place.last):
             return "order"
@@ -198,7 +201,9 @@ class Input:
         if told is not None and told != place.last:
             return "index"
         facts = {
-            "room": self.is_dense and (_lacks_room(one, place) or _lacks_room(place, two)),
+            "room": self.is_dense
+            and not self.partition.is_compacted
+            and (_lacks_room(one, place) or _lacks_room(place, two)),
             "magic": _is_older(place, one) or _is_older(two, place),
             "leader epoch": _falls(one, place) or _falls(place, two),
             "producer": self._is_out_of_sequence(place),

@@ -57,6 +57,11 @@ class Partition:
         begins = self.truth[0].first == min(self.logs)
         return begins and all(two.first == one.last + 1 for one, two in pairwise(self.truth))
 
+    @property
+    def is_compacted(self) -> bool:
+        """Return whether the topic is compacted, so all of its records have keys."""
+        return "compacted" in self.words
+
 
 def draw_partition(random: Random) -> tuple[Partition, bytes]:
     """Return a sound partition, and a log of another topic of the same broker."""

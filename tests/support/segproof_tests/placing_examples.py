@@ -37,6 +37,8 @@ EXAMPLES = (
             "0-9 10-19i 15-16 17-18 19-20 ~ 30-39", "kept kept aside aside aside kept"),
     Example("PLACE-3", "The index states 20 for the place, and the batch states 900.",
             "0-9 10-19 900-909x", "kept kept aside"),
+    Example("PLACE-3", "All that lies in log 40 has offsets of log 0, whose name fits them.",
+            "0-9 10-19 ~ | =40 10-12 13-15 16-19", "kept kept aside aside aside"),
     Example("PLACE-4", "Exactly 10 to 19 are missing, and nothing is lost beside the batch.",
             "0-9 5000-5009 20-29", "kept 10-19 kept"),
     Example("PLACE-4", "The log before is damaged; this log's name states 20 for its first batch.",
