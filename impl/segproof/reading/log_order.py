@@ -83,17 +83,19 @@ def in_order(
     own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
     firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
     order = sorted(range(len(logs)), key=firsts.__getitem__)
+    if order == sorted(order):
+        return list(logs)
     placed, ranges, last = [], [], -1
-    for n in order:
-        base = own[n].base_offset
-        if base <= last:
+    for n, following in zip(order, [*order[1:], -1], strict=True):
+        base, found = own[n].base_offset, odd.get(n)
+        if n not in odd and (base <= last or following in odd):
             found = _range_of(logs[n].path, open_log)
-            base = base if found is None or found.batches < batches_min else firsts[n]
-        last = max(firsts[n], odd[n].last if n in odd else firsts[n])
+        if base <= last and found is not None and found.batches >= batches_min:
+            base = firsts[n]
+        last = firsts[n] if found is None else max(firsts[n], found.last)
         placed.append(NamedLog(own[n].path, base))
         ranges.append(_Range(base, last))
-    is_other = order != sorted(order)
-    return placed if is_other and _rises(ranges) else list(logs)
+    return placed if _rises(ranges) else list(logs)
 
 
 def _rises(ranges: Sequence[_Range]) -> bool:

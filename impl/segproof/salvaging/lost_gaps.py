@@ -230,15 +230,7 @@ def gaps_of_dense_log(
         return [], 0
     ends = KeylessEnds(files)
     kept = _kept_of(segments, logs, files, ends)
-    ranges = {(one.first_offset, one.end_offset - 1) for one in cut_outs}
-    bounds = [(one.first_lost_offset, one.last_lost_offset) for one in told]
-    known = [(first, last) for first, last in bounds if last is not None]
-    for each in kept:
-        each.gaps = [
-            one for one in each.gaps
-            if one[1:] not in ranges
-            and not any(first <= one[1] and one[2] <= last for first, last in known)
-        ]  # fmt: skip
+    _leave_out(kept, told, cut_outs)
     followed = {
         before.path(".log")
         for before, one in zip(partition.segments, partition.segments[1:], strict=False)
@@ -272,11 +264,11 @@ def gaps_of_dense_log(
             )
         )
     doubtful = list(segments_in_doubt(partition, extents, logs, files))
-    # A compacted topic accepts no record without a key: no cleaner emptied the log.
-    empty = [one for one in extents if one.missing and not one.batches]
-    is_asked = empty and not partition.was_cleaned and ends.first_keyless() is not None
     asked = {one.path for one, _ in doubtful}
-    doubtful += [(one, Cleaning.EXCLUDED) for one in empty if is_asked and one.path not in asked]
+    empty = [one for one in extents if one.missing and not one.batches and one.path not in asked]
+    if empty and not partition.was_cleaned and ends.first_keyless() is not None:
+        # A compacted topic accepts no record without a key: no cleaner emptied these logs.
+        doubtful += [(one, Cleaning.EXCLUDED) for one in empty]
     lost = [
         Gap(one.path, LogGap.MISSING.value, position, 0, first, last)
         for one, known in doubtful
@@ -308,6 +300,21 @@ def untold_offsets(logs: Sequence[str], told: Collection[Gap], files: Files) -> 
         last + 1 - first for _, first, last in gaps
         if not any(begin <= last and first <= end for begin, end in ranges)
     )  # fmt: skip
+
+
+def _leave_out(
+    kept: Sequence[_Kept], told: Collection[Gap], cut_outs: Collection[CutOutGap]
+) -> None:
+    """Forget what is missing of segments and was told already, or is told by their indexes."""
+    ranges = {(one.first_offset, one.end_offset - 1) for one in cut_outs}
+    bounds = [(one.first_lost_offset, one.last_lost_offset) for one in told]
+    known = [(first, last) for first, last in bounds if last is not None]
+    for each in kept:
+        each.gaps = [
+            one for one in each.gaps
+            if one[1:] not in ranges
+            and not any(first <= one[1] and one[2] <= last for first, last in known)
+        ]  # fmt: skip
 
 
 def _is_judged(found: _Kept, told: Sequence[Gap]) -> bool:
