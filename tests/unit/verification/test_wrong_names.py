@@ -294,7 +294,7 @@ def test_two_logs_with_each_others_contents_and_a_name_too_high_are_both_saved(
 ) -> None:
     """The log that has the name of the first offset kept it, and one of the two was set aside."""
     folder = tmp_path / "t-0"
-    write_segment(folder, log_of(40, 80), 40)
+    write_segment(folder, log_of(40, 80))
     write_segment(folder, log_of(0, 40), 5000)
     (saved,) = salvage(folder, tmp_path / "out")
     assert (saved.is_whole, saved.renamed_logs, saved.batches) == (True, 2, 80)
