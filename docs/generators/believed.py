@@ -21,9 +21,10 @@ epoch. So a batch is known to be a batch; whether it belongs where it lies has t
 table below decides it for a whole partition at once, from facts alone: positions, offsets, epochs,
 producers and checksums. The first rule that applies to a batch decides it.
 
-`salvage` decides by this table for a whole partition. `verify`, `lookup`, `rebuild --cut-tail` and
-the file map decide by it for one log alone, so they can tell less of a batch that another log
-lost. What is set aside is not lost: salvage writes it into a file of its own.
+`salvage` decides by this table for a whole partition, and `verify` counts the lost offsets of a
+damaged partition in the same way. The words of `verify` about one log, `lookup`, `rebuild
+--cut-tail` and the file map decide by it for this log alone, so they can tell less of a batch that
+another log lost. What is set aside is not lost: salvage writes it into a file of its own.
 
 """
 UNTOLD = """

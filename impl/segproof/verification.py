@@ -11,13 +11,19 @@ Not covered: the snapshots of a cluster's metadata, and what remote storage keep
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from segproof.errors import InvalidArgumentError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.inventory.partitions import Partition
+from segproof.inventory.segments import Segment
 from segproof.processes import Progress
+from segproof.reading.cut_outs import CutOutGap
+from segproof.salvaging.other_logs import SegmentJudge
+from segproof.salvaging.partition_salvage import planned_salvage
 from segproof.verifying.changed_files import Since
+from segproof.verifying.loss_count import KnownLog, Lost
 from segproof.verifying.path_verification import KnownPlace, KnownPlaces, known_places, run
 from segproof.wording.reporting import Wanted
 from segproof.wording.rules import DECLARED
@@ -98,7 +104,31 @@ def verify(
     wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     _check(wanted, jobs)
     since = None if since_ms is None else Since(since_ms * 1_000_000, on_left_out)
-    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside)
+    return run(
+        os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside, _count_lost
+    )
+
+
+def _count_lost(partition: Partition, files: Files, known: Mapping[str, KnownLog]) -> Lost | None:
+    """Return what a salvage of a partition would tell of losses; `known` is what was read."""
+    logs = [one.path(".log") for one in partition.segments if ".log" in one.suffixes]
+    if not logs or not all(path in known for path in logs):
+        return None
+
+    def cut_outs(segment: Segment, _: Files) -> tuple[list[CutOutGap], int]:
+        one = known[segment.path(".log")]
+        return one.cut_outs, one.missing_offsets
+
+    judge = SegmentJudge(
+        lambda segment, _: known[segment.path(".log")].foreign_end,
+        cut_outs,
+        lambda path: known[path].sound_to,
+    )
+    try:
+        told = planned_salvage(partition, judge, files)
+    except (OSError, SegproofError):
+        return None
+    return Lost(told.lost_offsets, told.unproven_offsets, not told.are_more_lost)
 
 
 def partition_places(paths: Iterable[str | os.PathLike[str]]) -> list[KnownPlace]:

@@ -9,6 +9,7 @@ from random import Random
 
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.verification import Severity, Summary, verify
 from segproof_harness.salvage_draws.disk_damages import Damaged
 from segproof_harness.salvage_draws.kafka_damages import damage_partition
 from segproof_harness.salvage_draws.kafka_judge import Input, judge_partition, read_output
@@ -22,6 +23,8 @@ PARTITION = "topic-0"
 """The name of the directory of a drawn partition."""
 FILES_KEPT = 0.7
 """How often a file beside the logs is still there."""
+TORN = "DUMP-6"
+"""The law of a batch that the end of its log cuts off."""
 STACK = 3
 """Calls of an exception that a verdict keeps."""
 
@@ -37,6 +40,24 @@ def told_of(told: SalvagedPartition) -> Told:
     is_open = told.is_end_lost or told.are_more_lost
     most = None if is_open else told.lost_offsets + told.unproven_offsets
     return Told(told.lost_offsets, most == told.lost_offsets, most)
+
+
+def told_by_verify(source: Path) -> Told | None:
+    """Return how many offsets `segproof verify` calls lost of a partition; None without a log.
+
+    After a batch that a killed broker has torn it counts no loss, and a salvage knows of no end: a
+    warning of such a batch stands for that.
+    """
+    told = list[Summary]()
+    found = [*verify(source, on_summary=told.append)]
+    is_torn = any((one.law, one.severity) == (TORN, Severity.WARNING) for one in found)
+    for one in told:
+        if one.kind == "partition":
+            least, unproven = one.lost_at_least, one.unproven_offsets
+            is_open = is_torn or (one.lost_offsets is None and not unproven)
+            most = None if is_open else least + unproven
+            return Told(least, most == least, most)
+    return None
 
 
 def drawn_partition(seed: int) -> tuple[Partition, Damaged, dict[str, bytes]]:
@@ -99,6 +120,8 @@ def judge_damaged(
     verdict = Verdict("kafka", partition.words, [str(one) for one in damaged.done])
     saved = _saved(source, target, salvager, verdict)
     if saved is not None:
+        is_own = salvager is salvage_of_kafka
+        verdict.counts["verify tells otherwise"] += is_own and saved[0] != told_by_verify(source)
         given = Input(partition, damaged, others)
         output = read_output(target)
         judge_partition(given, output, saved[0], verdict)

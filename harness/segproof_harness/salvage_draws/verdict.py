@@ -10,7 +10,7 @@ from typing import NamedTuple
 FAULTS = (
     "raised", "made up", "wrong offset", "twice", "falling", "below its name", "unframed",
     "unsound", "nowhere", "changed", "wrong number", "wrong unit", "not indexed",
-    "changed when saved again", "told too few", "told too many",
+    "changed when saved again", "told too few", "told too many", "verify tells otherwise",
 )  # fmt: skip
 """What no salvage may do, by the names of `Verdict.counts`."""
 

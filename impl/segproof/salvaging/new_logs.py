@@ -19,6 +19,10 @@ HEADER_BYTES = 17
 """Bytes of a batch up to its magic, which is the last field that may be written again."""
 
 
+Copy = Callable[[ReadOnlyFile, int, int, File, int], None]
+"""Copies the bytes [start, end) of a file to a position of another one."""
+
+
 class KeptBatches(NamedTuple):
     """One batch, or batches that touch, that come into a new log."""
 
@@ -44,7 +48,7 @@ class NewLogs:
     """The new logs of one partition, in the directory `target`, which is not there yet.
 
     What is set aside comes into the file `aside_path`, one batch after another.
-    `on_bytes` is called with the number of bytes that were copied.
+    `on_bytes` is called with the number of bytes that were copied, and `copy` copies them.
     """
 
     def __init__(
@@ -54,9 +58,10 @@ class NewLogs:
         aside_path: str,
         files: Files,
         on_bytes: Callable[[int], None],
+        copy: Copy = copy_bytes,
     ) -> None:
         self._told, self._target, self._aside_path = told, target, aside_path
-        self._files, self._on_bytes = files, on_bytes
+        self._files, self._on_bytes, self._copy = files, on_bytes, copy
         self._log: File | None = None
         self._log_bytes = 0
         self._aside: File | None = None
@@ -75,7 +80,7 @@ class NewLogs:
             self._begin(row, base_offset)
         assert self._log is not None
         position = self._log_bytes
-        copy_bytes(old, row.start, row.end, self._log, position)
+        self._copy(old, row.start, row.end, self._log, position)
         self._log_bytes += row.end - row.start
         self._on_bytes(row.end - row.start)
         if row.is_restored or row.is_mended:
@@ -93,7 +98,7 @@ class NewLogs:
         """Copy batches into the file of those that fit nowhere. Raises: as `keep`."""
         if self._aside is None:
             self._aside = self._files.open(self._aside_path, writable=True, create=True)
-        copy_bytes(old, start, end, self._aside, self._aside_bytes)
+        self._copy(old, start, end, self._aside, self._aside_bytes)
         self._on_bytes(end - start)
         self._aside_bytes += end - start
         self._told.set_aside_batches += batches

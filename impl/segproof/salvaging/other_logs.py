@@ -18,6 +18,10 @@ from segproof.salvaging.gaps import Gap, LogGap
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 
+def _nothing_sound(_path: str) -> int:
+    return 0
+
+
 class SegmentJudge(NamedTuple):
     """Says what the indexes of one segment show of its log. Travels to processes."""
 
@@ -25,6 +29,8 @@ class SegmentJudge(NamedTuple):
     """Returns up to which offset the log went that has another one in its place, or None."""
     cut_outs: Callable[[Segment, Files], tuple[list[CutOutGap], int]]
     """Returns the gaps that held batches, and how many offsets the log lacks in other gaps."""
+    sound_to: Callable[[str], int] = _nothing_sound
+    """Returns up to which byte of the log at a path all checksums are known to be right."""
 
 
 class OtherLogs(NamedTuple):
@@ -55,13 +61,13 @@ def other_logs(segments: Sequence[Segment], files: Files, judge: SegmentJudge) -
         indexed = [each for each in segments if _is_of_index(path, each, files)]
         if not is_own and not indexed:
             paths.add(path)
+        is_end = not is_own and one.next_base_offset is None
+        end = until if is_end else end
         if not is_own and all(".log" in each.suffixes for each in indexed):
             continue  # it is a copy, or of another topic
         put_over.add(path)
-        if is_own or one.next_base_offset is not None:
+        if not is_end:
             lost.append(Gap(path, LogGap.MISSING.value, 0, 0, one.base_offset, until - 1))
-        else:
-            end = until
     return OtherLogs(frozenset(paths), frozenset(paths | put_over), lost, end)
 
 

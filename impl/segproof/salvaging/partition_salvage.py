@@ -25,6 +25,7 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.reading.file_names import EPOCHS
+from segproof.rebuilding.kept_files import copy_bytes
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.gap_ledger import GapLedger
 from segproof.salvaging.gaps import Gap, LogGap
@@ -49,21 +50,32 @@ from segproof.salvaging.lost_gaps import (
     untold_offsets,
 )
 from segproof.salvaging.lost_markers import keep_transactions
-from segproof.salvaging.new_logs import KeptBatches, NewLogs
+from segproof.salvaging.new_logs import Copy, KeptBatches, NewLogs
 from segproof.salvaging.other_logs import SegmentJudge, doubts_of_indexes
 from segproof.salvaging.placed_logs import PlacedLog, PlacedPartition, place_partition
+from segproof.salvaging.planned_logs import PlannedFiles
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, LogFacts
+from segproof.stretches.kafka.log_spans import without_batches
+from segproof.stretches.spans import SpanKind
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
+PLANNED = "planned"
+"""The name of a new directory that is not made."""
 UNLOADABLE, COPY = "unloadable", "copy"
 """Names of rules in `stretches.kafka.rules`."""
+_GAPS = {
+    SpanKind.BROKEN: LogGap.BROKEN,
+    SpanKind.TORN: LogGap.BROKEN,
+    SpanKind.UNSEARCHED: LogGap.UNSEARCHED,
+    SpanKind.ZEROS: LogGap.ZEROS,
+}
 
 
 def salvage_partition(
@@ -87,7 +99,22 @@ def salvage_partition(
     return told
 
 
+def planned_salvage(partition: Partition, judge: SegmentJudge, files: Files) -> SalvagedPartition:
+    """Return what a salvage would tell of a partition that has a log. Nothing is written.
+
+    Memory: as a salvage. Raises: OSError; SegproofError where a log changes meanwhile.
+    """
+    with closing(PlannedFiles(files)) as planned:
+        target = partition.path(PLANNED)
+        salvage = _Salvage(
+            partition, target, f"{target}.aside", judge, planned, lambda _: None, planned.copy
+        )
+        return salvage.keep()[0]
+
+
 class _Salvage:
+    """`copy` copies batches into the new files, which `files` makes."""
+
     def __init__(
         self,
         partition: Partition,
@@ -96,6 +123,7 @@ class _Salvage:
         judge: SegmentJudge,
         files: Files,
         on_bytes: Callable[[int], None],
+        copy: Copy = copy_bytes,
     ) -> None:
         own = tuple(one for one in partition.segments if one.overlap is None)
         self._strangers = [one for one in partition.segments if one.overlap is not None]
@@ -108,7 +136,7 @@ class _Salvage:
         """Bytes of logs that were read or copied."""
         self._told_bytes = 0
         self._ledger = GapLedger(self._told, files, GAPS_TOLD)
-        self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes)
+        self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes, copy)
         self._left: list[int] = []
         """The rows of the log that do not stay where they lie, and were not looked at so far; the
         first one at the end."""
@@ -120,6 +148,18 @@ class _Salvage:
         """The offset up to which an index, a snapshot or a checkpoint says that the log went."""
 
     def run(self) -> SalvagedPartition:
+        """Save the partition."""
+        told, placed = self.keep()
+        if told.target is not None:
+            told.left_out += bring_topic_id(self._partition, self._target, self._files)
+            known = self._partition.path(EPOCHS), *placed.epochs()
+            told.restored_epochs = restore_leader_epochs(self._new.paths, *known, self._files)
+            self._load(placed.last_time())
+        self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
+        return told
+
+    def keep(self) -> tuple[SalvagedPartition, PlacedPartition]:
+        """Make the new logs, and count what is lost."""
         told, ledger, logs = self._told, self._ledger, self._new.paths
         placed = place_partition(self._partition, self._files, self._judge, self._count_bytes)
         told.renamed_logs = placed.renamed_logs
@@ -146,13 +186,7 @@ class _Salvage:
             words = "its logs are empty, so there is nothing to save"
             told.left_out.append(f"{told.directory}: {words}")
         take_doubts(told, ledger.doubtful, self._partition, logs, self._files)
-        if told.target is not None:
-            told.left_out += bring_topic_id(self._partition, self._target, self._files)
-            known = self._partition.path(EPOCHS), *placed.epochs()
-            told.restored_epochs = restore_leader_epochs(logs, *known, self._files)
-            self._load(placed.last_time())
-        self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
-        return told
+        return told, placed
 
     def _is_name_untold(self) -> bool:
         """Return whether a log with other batches has a name whose offset no new log has.
@@ -278,16 +312,9 @@ class _Salvage:
         self._pass_broken(file.path, facts, at, end)
 
     def _pass_broken(self, path: str, facts: LogFacts, start: int, end: int) -> None:
-        zeros = facts.zeros_from
-        unsearched = zeros if facts.unsearched_from is None else min(facts.unsearched_from, zeros)
-        for kind, begin, border in (
-            (LogGap.BROKEN, 0, unsearched),
-            (LogGap.UNSEARCHED, unsearched, zeros),
-            (LogGap.ZEROS, zeros, facts.size),
-        ):
-            first, last = max(start, begin), min(end, border)
-            if first < last:
-                self._ledger.pass_over(Gap(path, kind.value, first, last - first, 0, None))
+        for one in without_batches(facts, start, end):
+            kind = _GAPS[one.kind]
+            self._ledger.pass_over(Gap(path, kind.value, one.start, one.size_bytes, 0, None))
 
     def _look_after_end(self, placed: PlacedPartition, number: int, file: ReadOnlyFile) -> None:
         """Take note if a log has lost its end, as an index, a name or the next log shows."""

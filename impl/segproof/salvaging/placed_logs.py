@@ -164,7 +164,8 @@ def place_partition(
 ) -> PlacedPartition:
     """Read the logs of a partition, and decide what becomes of each batch.
 
-    `on_bytes` is called with the number of bytes that were read since the call before.
+    `on_bytes` is called with the number of bytes that were read since the call before. Of what the
+    judge knows to be sound, only headers are read.
     Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but logs that can't be
     opened, and blocks that the disk does not return; CorruptRecordError if a log changes meanwhile.
     """
@@ -190,7 +191,7 @@ def place_partition(
             logs.append(PlacedLog(*log, following[log], is_right, error=error))
         elif segment.path(".log") in others.paths or not segment.held_by:
             logs.append(_lost_log(segment, others))
-    sources = [_source(log, files) for log in logs]
+    sources = [_source(log, files, judge.sound_to(log.path)) for log in logs]
     facts = frame_partition(sources, on_bytes)
     wrong = tuple(one for one in named.values() if one not in ordered)
     right = _right_names(logs, facts, files)
@@ -225,11 +226,11 @@ def _error_of(path: str, files: Files) -> str:
     return ""
 
 
-def _source(log: PlacedLog, files: Files) -> LogSource:
+def _source(log: PlacedLog, files: Files, sound_to: int) -> LogSource:
     return LogSource(
         log.base_offset, log.next_base_offset, partial(files.open, log.path),
         lambda: entries_beside(log.named, files) if log.is_indexed else NO_ENTRIES,
-        is_missing=not log.is_read,
+        is_missing=not log.is_read, sound_to=sound_to,
     )  # fmt: skip
 
 

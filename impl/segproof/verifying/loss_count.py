@@ -5,13 +5,16 @@ Where two findings speak of the same offsets, such as a segment without its log 
 the next segment, each offset counts once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.inventory.told_ends import IF_NAMED_RIGHT
 from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
+from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.keyless_records import KeylessEnds, first_keyless
 from segproof.reading.log_damage import LogDamage
 from segproof.reading.queue_units import LostMessages
@@ -30,6 +33,7 @@ CUT_OUT = "DISK-70"
 ENDS_LOST = frozenset({"DISK-36", "DISK-38"})
 """Laws of files that name an offset beyond the end of the log: so far the log went at least. A
 leader epoch (DISK-64) may be of another log as well: of it no number is known."""
+LATER_EPOCH = "DISK-64"
 OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
 })  # fmt: skip
@@ -42,6 +46,42 @@ OF_MESSAGES = frozenset({
 AT_LEAST = ("RMQDISK-23", "RMQDISK-44")
 """Laws of missing files of a commit log, and of a file of another store in one: the reader of the
 records counts what index and queues know of them, and there may have been more."""
+
+
+class KnownLog(NamedTuple):
+    """What the check of a segment has shown of its log."""
+
+    sound_to: int
+    """All batches up to this byte have right checksums."""
+    foreign_end: int | None
+    """As `LogCarry.foreign_end`."""
+    cut_outs: list[CutOutGap]
+    missing_offsets: int
+    """In no batch, and in none of these gaps."""
+
+    @classmethod
+    def of(cls, carry: LogCarry) -> "KnownLog":
+        """Return it from what a segment hands on."""
+        is_sound = carry.sound_batches == carry.batches
+        sound_to = carry.end_position if is_sound else 0
+        sound_to = sound_to if carry.damage is None else min(sound_to, carry.damage.position)
+        others = carry.missing_offsets - sum(one.size for one in carry.cut_outs)
+        return cls(sound_to, carry.foreign_end, carry.cut_outs, others)
+
+
+class Lost(NamedTuple):
+    """How many offsets of a partition are lost."""
+
+    at_least: int
+    unproven: int
+    """This many more may be, or the log cleaner took them."""
+    is_complete: bool
+    """Whether there are no more than these."""
+
+
+CountLost = Callable[[Partition, Files, Mapping[str, KnownLog]], Lost | None]
+"""Places the logs of a partition together and counts what is lost. It gets what is known of each
+log by its path, and returns None if the logs can't be read, or change meanwhile."""
 
 
 class LossCount:
@@ -88,6 +128,10 @@ class LossCount:
         self._cut_out = 0, True
         """Offsets of the present segment that are lost between its batches, and whether no more of
         them are."""
+        self._are_others_lost = False
+        """Whether records are lost that no offset between logs and batches shows."""
+        self.is_any_damaged = False
+        """Whether the bytes of a log are damaged, other than by a torn end, which is no loss."""
 
     def find(self, finding: Finding) -> None:
         """Take a finding that says that records can't be read, or are not there."""
@@ -120,6 +164,7 @@ class LossCount:
         elif finding.law != CUT_OUT:
             self._is_of_messages |= finding.law in AT_LEAST
             self._is_complete = False
+            self._are_others_lost |= finding.law != LATER_EPOCH
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, and what was read of it."""
@@ -170,6 +215,13 @@ class LossCount:
             is_told = carry.damage is not None or carry.is_gap_told or not carry.batches
             self._has_gap_behind = carry.missing_offsets > 0 and not is_told
 
+    def count_as(self, lost: Lost) -> None:
+        """Forget what was counted log by log: all logs together show what is lost."""
+        self.at_least, self.unproven, self._is_complete = lost
+        self._is_complete &= not self._are_others_lost
+        self._damaged = self._named = self._if_named_right = 0
+        self._gone_from = None
+
     def finish(self) -> int | None:
         """Return how many offsets are lost; None if that is unknown."""
         has_unproven = self._damaged + self._named > 0
@@ -203,6 +255,8 @@ class LossCount:
         Behind the last sound batch of the last segment nothing says how many offsets there were. A
         torn tail there, which a killed broker leaves, is no loss.
         """
+        is_torn = damage.is_tail and next_base_offset is None and not self._is_damaged
+        self.is_any_damaged |= not is_torn
         self.at_least += damage.lost_offsets
         self._damaged += damage.unproven_offsets
         if damage.unsearched_from is not None:

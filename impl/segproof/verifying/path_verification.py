@@ -27,6 +27,7 @@ from segproof.reading.store_paths import Place, config_place_of, has_partition
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below
+from segproof.verifying.loss_count import CountLost
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.rocketmq.layout_checks import report_unread_place
 from segproof.verifying.rocketmq.store_verification import check_place
@@ -85,15 +86,17 @@ def run(
     on_summary: OnSummary | None = None,
     since: Since | None = None,
     beside: Sequence[KnownPlace] = (),
+    count_lost: CountLost = lambda *_: None,
 ) -> Iterator[Finding]:
     """Yield the findings of everything at or below `path`, each partition's before its summary.
 
-    What has not changed `since` is left out.
+    What has not changed `since` is left out. Of a partition with a damaged log, `count_lost` counts
+    the lost offsets.
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
     works, findings = plan(path, wanted, files, beside)
-    tallies = Tallies(path, findings, works, on_summary)
+    tallies = Tallies(path, findings, works, on_summary, count_lost)
     if since is not None:
         works = since.changed(works, with_unpacked(files))
     meter = Meter(on_progress, _announced(works, wanted))

@@ -9,7 +9,8 @@ end an entry points may have lost its end, unless it has each offset up to the n
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity, Summary, Verdict
@@ -23,7 +24,14 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
-from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
+from segproof.verifying.loss_count import (
+    LOG_UNREADABLE,
+    LOST_OF_DENSE_LOG,
+    CountLost,
+    KnownLog,
+    LossCount,
+    Lost,
+)
 from segproof.verifying.missing_offsets import MissingOffsets
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.unread_files import LAYOUTS
@@ -63,6 +71,8 @@ ZEROS = "DISK-6"
 """The law that a closed log breaks with zeros at its end, or with nothing else in it."""
 MET_AGAIN = "DISK-26"
 """The law that a folder breaks which is met once more, by a link, or lies too deep."""
+OUT_OF_ORDER = frozenset({"DISK-13", "LOG-4"})
+"""Laws that batches break which do not belong where they lie."""
 STORE_TWICE = "RMQDISK-58"
 """The law that a store breaks which is at another path of the call too, or has a copy there."""
 UNFINISHED = "DISK-61"
@@ -125,7 +135,9 @@ class Tally:
         on_summary: OnSummary | None,
         found: Sequence[Finding] = (),
         losses: LossCount | None = None,
+        count_lost: Callable[[Mapping[str, KnownLog]], Lost | None] = lambda _: None,
     ) -> None:
+        """`count_lost` places the logs of a partition together; it is asked if one is damaged."""
         self._path = path
         self._kind = kind
         self._on_summary = on_summary
@@ -136,6 +148,10 @@ class Tally:
         self._is_refused = self._is_not_checked = self._has_zeros = False
         self._not_looked_into = 0
         self._losses = LossCount() if losses is None else losses
+        self._count_lost = count_lost
+        self._known: dict[str, KnownLog] = {}
+        """What is known of each log, by its path."""
+        self._is_out_of_order = False
         self.checked = Checked()
         """How much was checked so far."""
         self._missing = MissingOffsets()
@@ -159,6 +175,7 @@ class Tally:
         self._severities[one.severity] += one.places
         self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
+        self._is_out_of_order |= one.is_defect and one.law in OUT_OF_ORDER
         if is_if_named_right(one) or (one.law == LOST_OF_DENSE_LOG and not is_loss(one)):
             self._losses.find(one)
             self._has_others |= one.is_defect
@@ -182,6 +199,7 @@ class Tally:
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take what the check of the next segment has read."""
         checked = self.checked
+        self._known[segment.path(".log")] = KnownLog.of(carry)
         if segment.held_by or segment.overlap:
             return  # the log has another name, and counts there; or is none of the partition's
         checked.segments += 1
@@ -227,6 +245,11 @@ class Tally:
         checked, counts = self.checked, self._severities
         checked.missing_offsets += self._missing.count
         self._losses.add_messages(checked.lost_messages)
+        if self._has_losses or self._losses.is_any_damaged or self._is_out_of_order:
+            together = self._count_lost(self._known)
+            if together is not None:
+                self._losses.count_as(together)
+                self._has_losses |= together.at_least > 0
         lost = self._losses.finish()
         self._on_summary(
             Summary(
@@ -280,10 +303,16 @@ class Tallies:
     """Makes the tally of each path, with the findings of names and directories that concern it."""
 
     def __init__(
-        self, path: str, found: Iterable[Finding], works: Sequence[Work], on: OnSummary | None
+        self,
+        path: str,
+        found: Iterable[Finding],
+        works: Sequence[Work],
+        on: OnSummary | None,
+        count_lost: CountLost = lambda *_: None,
     ) -> None:
         self._path = path
         self._on = on
+        self._count_lost = count_lost
         self._has_works = any(map(_holds_something, works))
         folders = {
             _plain(one.directory)
@@ -341,7 +370,10 @@ class Tallies:
         kind = "remote folder" if segments and segments[0].stem else "partition"
         logs = [one.path(".log") for one in segments if ".log" in one.suffixes]
         losses = LossCount(logs, files, was_cleaned=work.was_cleaned)
-        return Tally(work.directory, kind, self._on, found, losses)
+        if kind != "partition":
+            return Tally(work.directory, kind, self._on, found, losses)
+        count_lost = partial(self._count_lost, work, files)
+        return Tally(work.directory, kind, self._on, found, losses, count_lost)
 
 
 def _holds_all(segment: Segment, carry: LogCarry) -> bool:

@@ -15,6 +15,7 @@ from segproof_harness.salvage_draws.draws import (
     drawn_partition,
     judge_draw,
     salvage_of_kafka,
+    told_by_verify,
 )
 from segproof_harness.salvage_draws.kafka_damages import KAFKA_DAMAGES, damaged_logs
 from segproof_harness.salvage_draws.kafka_partitions import draw_partition
@@ -40,6 +41,25 @@ MENDED = {
 def test_what_salvage_does_wrong_is_known(seed: int) -> None:
     """The faults of each draw are those that are written down, no more and no fewer."""
     assert judge_draw("kafka", seed).faults == FAULTS_OF_TODAY.get(seed, {})
+
+
+COUNTED_TWICE = (
+    9_930_003, 9_930_039, 9_930_048, 9_930_073, 9_930_105, 9_930_118, 9_930_160,
+)  # fmt: skip
+"""Draws in which `segproof verify`, which reads log after log, counted other losses than a salvage.
+Among them are names of logs that are too high, and blocks of other logs."""
+
+
+@pytest.mark.parametrize("seed", COUNTED_TWICE)
+def test_verify_counts_what_a_salvage_counts(seed: int, tmp_path: Path) -> None:
+    """One damage has one number, whoever is asked."""
+    _, damaged, others = drawn_partition(seed)
+    source = tmp_path / PARTITION
+    source.mkdir()
+    logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
+    for name, data in {**logs, **others}.items():
+        (source / name).write_bytes(data)
+    assert salvage_of_kafka(source, tmp_path / "out") == told_by_verify(source)
 
 
 @pytest.mark.parametrize("seed", range(40, 50))

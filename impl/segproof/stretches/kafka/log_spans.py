@@ -24,10 +24,10 @@ def spans_of(facts: Facts, placement: Placement, number: int = 0) -> Iterator[Sp
     """Yield the spans of a log, `Facts.logs[number]`; they touch, and leave no byte out."""
     log, at = facts.logs[number], 0
     for span in in_runs(_of_batches(facts, placement, number)):
-        yield from _without_batches(log, at, span.start)
+        yield from without_batches(log, at, span.start)
         yield span
         at = span.end
-    yield from _without_batches(log, at, log.size)
+    yield from without_batches(log, at, log.size)
 
 
 def _of_batches(facts: Facts, placement: Placement, number: int) -> Iterator[Span]:
@@ -47,7 +47,7 @@ def _of_batches(facts: Facts, placement: Placement, number: int) -> Iterator[Spa
         )  # fmt: skip
 
 
-def _without_batches(log: LogFacts, start: int, end: int) -> Iterator[Span]:
+def without_batches(log: LogFacts, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of the bytes [start, end), in which there is no batch."""
     zeros = log.zeros_from
     torn = zeros if log.torn_from is None else log.torn_from
