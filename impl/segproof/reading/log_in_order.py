@@ -4,6 +4,7 @@
 Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24, RMQDISK-25.
 """
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -354,6 +355,7 @@ class LogInOrder:
         return [_Span(*one) for one in zip(*(each.tolist() for each in columns), strict=True)]
 
     def _blocks(self, span: _Span) -> Iterator[MessageBlock]:
+        """Yield the messages of a span, read once more. Raises: OSError if one is not there."""
         found = self._disk.log_files[span.file]
         by = span.offset - found.start - span.start
         with closing(self.open(found.path)) as file:
@@ -362,7 +364,11 @@ class LogInOrder:
             for block in reader.blocks_of(file, only, span.start):
                 yield block._replace(offset=block.offset + by)
                 if reader.end_offset - found.start >= span.end:
-                    break
+                    return
+        words = (
+            "messages that were sound before are not there: the log was changed, or its disk fails"
+        )
+        raise OSError(errno.EIO, f"{words}. Copy it to another disk and try again", found.path)
 
     def _in_order(self) -> CommitLog:
         log, size = self._disk, self._disk.mapped_file_size

@@ -199,18 +199,8 @@ def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: 
     """One block of a log fails: the messages of all others are saved."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     bad = 8192
-
-    def open_file(path: str, **options: Any) -> Any:
-        file = REAL_FILES.open(path, **options)
-
-        def pread(size: int, position: int) -> bytes:
-            if path == str(store / LOG) and position < bad + 4096 and position + size > bad:
-                raise OSError(errno.EIO, "input/output error", path)
-            return file.pread(size, position)
-
-        return altered(file, pread=pread)
-
-    told = salvage_store(store, tmp_path / "out", files=altered(REAL_FILES, open=open_file))
+    files = _files_that_fail(str(store / LOG), bad)
+    told = salvage_store(store, tmp_path / "out", files=files)
     whole = {
         at: one for at, one in messages_of(store).items()
         if at + one.total_size <= bad or at >= bad + 4096
@@ -219,6 +209,34 @@ def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: 
     assert 4096 == told.unreadable_bytes
     assert told.gap_count == 1
     assert told.lost_messages == 220 - len(whole)
+
+
+def test_a_block_that_fails_after_it_was_read_ends_the_salvage(tmp_path: Path) -> None:
+    """All messages from there on to the next gap were left out, and no word told of it."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    files = _files_that_fail(str(store / LOG), 8192, after_reads=1)
+    with pytest.raises(OSError, match="not there: the log was changed, or its disk fails"):
+        salvage_store(store, tmp_path / "out", files=files)
+
+
+def _files_that_fail(failing: str, bad: int, after_reads: int = 0) -> Any:
+    """Return files of which one gives no block at `bad`, after so many readings of it."""
+    seen = 0
+
+    def open_file(path: str, **options: Any) -> Any:
+        file = REAL_FILES.open(path, **options)
+
+        def pread(size: int, position: int) -> bytes:
+            nonlocal seen
+            if path == failing and position < bad + 4096 and position + size > bad:
+                seen += 1
+                if seen > after_reads:
+                    raise OSError(errno.EIO, "input/output error", path)
+            return file.pread(size, position)
+
+        return altered(file, pread=pread)
+
+    return altered(REAL_FILES, open=open_file)
 
 
 def test_the_length_of_a_lone_log_file_can_be_given(tmp_path: Path, capsys: Capsys) -> None:
