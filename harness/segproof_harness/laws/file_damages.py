@@ -28,7 +28,11 @@ def later(
 
     @wraps(do)
     def given(*arguments: Given.args, **options: Given.kwargs) -> Callable[[Subject], Result]:
-        return lambda subject: do(subject, *arguments, **options)
+        def on(subject: Subject) -> Result:
+            return do(subject, *arguments, **options)
+
+        on.__name__ = do.__name__  # by which a row of a test is called
+        return on
 
     return given
 
