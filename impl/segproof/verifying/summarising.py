@@ -245,9 +245,11 @@ class Tally:
         checked, counts = self.checked, self._severities
         checked.missing_offsets += self._missing.count
         self._losses.add_messages(checked.lost_messages)
-        if self._has_losses or self._losses.is_any_damaged or self._is_out_of_order:
+        is_known = self._has_losses or self._losses.is_any_damaged or self._is_out_of_order
+        has_defects = counts[Severity.ERROR] + counts[Severity.WARNING] > 0
+        if is_known or (has_defects and checked.missing_offsets):
             together = self._count_lost(self._known)
-            if together is not None:
+            if together is not None and (is_known or together.at_least):
                 self._losses.count_as(together)
                 self._has_losses |= together.at_least > 0
         lost = self._losses.finish()
