@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
 from segproof.kafka.segment_names import segment_file_name
@@ -73,9 +74,16 @@ class NewLogs:
     def keep(self, old: ReadOnlyFile, row: KeptBatches, base_offset: int) -> None:
         """Copy batches after those so far; `base_offset` is that of the log in which they belong.
 
-        Raises: OSError; SegproofError where the old log ends before them.
+        Raises: OSError; SegproofError where the old log ends before them, or where their offsets
+        do not come after those so far.
         """
         told = self._told
+        if self.paths and row.first_offset <= told.last_offset:
+            raise SegproofError(
+                f"offset {row.first_offset} would follow offset {told.last_offset} in the new log",
+                law="BATCH-3", path=self.paths[-1],
+                hint="report it: a salvage places each batch once, in the order of offsets",
+            )  # fmt: skip
         if self._log is None or not self._has_room(row):
             self._begin(row, base_offset)
         assert self._log is not None

@@ -237,7 +237,7 @@ class _Salvage:
         for one, border in zip(kept, reversed(borders), strict=True):
             self._pass_over(placed, number, file, at, border)
             at = border
-            if one.is_moved:
+            if one.is_moved or one.log != number:
                 with closing(ReadableParts(self._files.open(placed.logs[one.log].path))) as old:
                     self._keep(old, one, log, border)
                 continue
@@ -296,7 +296,8 @@ class _Salvage:
         while self._left and starts[self._left[-1]] < end:
             row = self._left.pop()
             fate, one = placement.fates[row], rows[row]
-            if fate == Fate.INSIDE:
+            if fate == Fate.INSIDE:  # its bytes are told as broken ones
+                self._new.put_aside(file, int(one["start"]), int(one["end"]), int(one["batches"]))
                 continue
             self._pass_broken(file.path, facts, at, int(one["start"]))
             at = int(one["end"])

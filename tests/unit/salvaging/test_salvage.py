@@ -12,6 +12,7 @@ import pytest
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
 from segproof.findings import Summary, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
@@ -22,7 +23,7 @@ from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.corruptions import CORRUPTIONS, Corruption
 from segproof_tests.crashing_files import CrashingFiles
 from segproof_tests.failing_files import EndingFiles
-from segproof_tests.partition_files import batches_of, copied_partition, name_of
+from segproof_tests.partition_files import batches_of, copied_partition, name_of, write_segment
 from segproof_tests.reported_findings import state_of
 from segproof_tests.small_logs import batch
 from segproof_tests.watched_files import WatchedFiles
@@ -213,6 +214,19 @@ def test_batches_that_stand_there_twice_are_kept_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("BATCH-3")
+def test_a_batch_after_the_beginning_of_a_torn_one_is_in_the_file_of_odd_batches(
+    tmp_path: Path,
+) -> None:
+    """It may lie there by a wrong write, and no other file had it."""
+    inner = write_batch([Record(5, 1, None, b"lost")], base_offset=5)
+    torn = write_batch([Record(40, 1, None, inner + bytes(500))], base_offset=40)
+    log = b"".join(write_batch([Record(at, 1, None, b"v")], base_offset=at) for at in range(40))
+    (saved,) = salvage(write_segment(tmp_path / "t-0", log + torn[:-100]), tmp_path / "out")
+    assert (40, 1) == (saved.batches, saved.set_aside_batches)
+    (aside,) = (one for one in tmp_path.rglob("*") if one.is_file() and one.read_bytes() == inner)
+    assert aside.parent.name != "t-0"
+
+
 def test_a_last_batch_whose_base_offset_is_one_bit_too_high_is_set_aside(tmp_path: Path) -> None:
     """Nothing behind it speaks for it; a broker would go on there, and consumers would jump."""
     original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))

@@ -40,7 +40,8 @@ class Fate(IntEnum):
     ASIDE = 3
     """The batch goes into a file of its own, which no broker reads."""
     INSIDE = 4
-    """The batch is left out: it is a part of a value of a batch that the log cuts off."""
+    """As ASIDE, but its bytes count as broken: mostly it is a part of a value of a batch that the
+    log cuts off."""
 
 
 KEPT_FATES = (Fate.KEPT, Fate.RESTORED, Fate.MOVED)

@@ -474,8 +474,8 @@ RULES = (
          "The same bytes at another base offset are no copy: a producer may send the same twice.",
          _copies),
     Rule("PLACE-7", "inside torn",
-         "A batch after the beginning of one that the log cuts off is left out if its offsets do"
-         " not rise: it is a part of that batch's value.",
+         "A batch after the beginning of one that the log cuts off is set aside if its offsets do"
+         " not rise: mostly it is a part of that batch's value, so its bytes count as broken.",
          "A batch whose offsets rise stays: a disk may have written it there. So does a batch after"
          " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
