@@ -82,7 +82,6 @@ class NewLogs:
             raise SegproofError(
                 f"offset {row.first_offset} would follow offset {told.last_offset} in the new log",
                 law="BATCH-3", path=self.paths[-1],
-                hint="report it: a salvage places each batch once, in the order of offsets",
             )  # fmt: skip
         if self._log is None or not self._has_room(row):
             self._begin(row, base_offset)

@@ -220,7 +220,7 @@ def test_a_block_that_fails_after_it_was_read_ends_the_salvage(tmp_path: Path) -
 
 
 def _files_that_fail(failing: str, bad: int, after_reads: int = 0) -> Any:
-    """Return files of which one gives no block at `bad`, after so many readings of it."""
+    """Return real files; one of them gives no block at `bad`, after so many readings of it."""
     seen = 0
 
     def open_file(path: str, **options: Any) -> Any:

@@ -29,9 +29,17 @@ SEEDS = (*range(12), 98, 139, 169)
 """The last three draw a segment without its log before one that ends too early."""
 
 
+@pytest.mark.parametrize("is_planned", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
-    """What was read, what is lost, and how many findings there are of each severity."""
+def test_a_summary_is_counted_again(
+    seed: int, is_planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read, what is lost, and how many findings there are of each severity.
+
+    So it is where no salvage can be planned, and each log is counted by itself.
+    """
+    if not is_planned:
+        monkeypatch.setattr("segproof.verification.planned_salvage", _not_planned)
     folder = tmp_path / "t-0"
     make_partition(folder, Random(seed))
     found, told = verified(folder)
@@ -46,6 +54,10 @@ def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
     assert [sum(one.severity is severity for one in found) for severity in Severity] == [
         summary.errors, summary.warnings, summary.notes,
     ]  # fmt: skip
+
+
+def _not_planned(*_: object) -> None:
+    raise OSError("a log can't be read any more")
 
 
 @pytest.mark.parametrize("places", [1, 99, 100, 101, 102, 250])
