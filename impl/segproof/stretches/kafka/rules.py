@@ -299,12 +299,12 @@ def _evidence(desk: Desk) -> NDArray[np.int8]:
     """Return how good the evidence is that a batch lies in its place.
 
     2: an index entry states its offset; 1: sizes or an index lead to it, and it is not below the
-    name of its log; else 0. A name above all that lies in the log tells nothing, unless the batches
-    of another log have these offsets, and are not below its name.
+    name of its log; else 0. A name above all that lies in the log tells nothing, unless other logs
+    that lie within their names have these offsets, and as many bytes.
     """
     rows = desk.rows
     bases = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
-    is_led = rows["reach"] > Reach.SEARCH
+    is_led, sizes = rows["reach"] > Reach.SEARCH, rows["end"] - rows["start"]
     is_named = (rows["first"] >= bases) & is_led
     has_named = np.bincount(rows["log"], is_named, len(desk.logs)) > 0
     is_believed = is_named.copy()
@@ -312,8 +312,11 @@ def _evidence(desk: Desk) -> NDArray[np.int8]:
         is_own = (rows["log"] == log) & is_led
         first = rows["first"].min(where=is_own, initial=INT64_MAX)
         last = rows["last"].max(where=is_own, initial=-1)
-        is_taken = is_named & (rows["first"] <= last) & (first <= rows["last"])
-        is_believed |= is_own & (not is_taken.any())
+        takers = np.unique(
+            rows["log"][is_named & (rows["first"] <= last) & (first <= rows["last"])]
+        )
+        is_less = sizes[is_named & np.isin(rows["log"], takers)].sum() < sizes[is_own].sum()
+        is_believed |= is_own & bool(not len(takers) or is_less)
     evidence: NDArray[np.int8] = is_believed.astype(np.int8)
     evidence[rows["is_indexed"]] = 2
     return evidence
@@ -447,8 +450,8 @@ RULES = (
          " states an offset that is missing before it.",
          "An index states nothing if more of its entries are wrong than right. A batch in a value"
          " of a broken record weighs less than the batches of the log, since a search found it. A"
-         " name above all that lies in its log tells nothing, unless another log has these offsets"
-         " by its name.",
+         " name above all that lies in its log tells nothing, unless other logs have these offsets"
+         " by their names, and as many bytes.",
          _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
