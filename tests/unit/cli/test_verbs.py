@@ -366,7 +366,8 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         count, {"names": names, "formats": formats, "offsets": offsets, "itemsize": 26}
     )
     inner["offset"], inner["size"], inner["magic"] = np.arange(count), 14, 1
-    outer = message(count - 1, gzip.compress(inner.tobytes(), 1), attributes=1)
+    data = gzip.compress(inner.tobytes(), 1)
+    outer = message(count - 1, data, attributes=1, timestamp_ms=1000)
     path = tmp_path_factory.mktemp("crowded")
     (path / f"{FIRST}.log").write_bytes(outer)
     return path

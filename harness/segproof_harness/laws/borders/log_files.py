@@ -112,9 +112,11 @@ def record(offset_delta: int, timestamp_delta: int = 0, value: bytes | None = No
     return encode_varint(len(data)) + data
 
 
-def message(offset: int, value: bytes | None, magic: int = 1, attributes: int = 0) -> bytes:
+def message(
+    offset: int, value: bytes | None, magic: int = 1, attributes: int = 0, timestamp_ms: int = 1
+) -> bytes:
     """Return a message of magic 0 or 1 without a key, with the right checksum."""
-    layout, time = (layouts.MESSAGE_1, (1,)) if magic else (layouts.MESSAGE_0, ())
+    layout, time = (layouts.MESSAGE_1, (timestamp_ms,)) if magic else (layouts.MESSAGE_0, ())
     size = -1 if value is None else len(value)
     data = bytearray(layout.pack(offset, 0, 0, magic, attributes, *time, -1))
     data += size.to_bytes(4, "big", signed=True) + (value or b"")

@@ -77,6 +77,7 @@ def file_name(desk: Desk) -> None:
     told = dict(_claims_of_files(desk))
     by = {begin - names[number] for number, (begin, _) in told.items()}
     is_whole = len(told) > len(by) == 1 and min(begin for begin, _ in told.values()) >= 0
+    claimed = {begin for number, (begin, _) in told.items() if begin != names[number]}
     moves = {
         number: begin
         for number, (begin, _) in told.items()
@@ -87,7 +88,7 @@ def file_name(desk: Desk) -> None:
             or (_is_near(desk, begin) and begin % size == step)
             or _is_known(desk, number, begin)
         )
-        and not _is_denied(desk, number, begin)
+        and (names[number] in claimed or not _is_denied(desk, number, begin))
     }
     strong = {number for number in moves if told[number][1] > 1}
     strong |= {number for number in moves if _is_known(desk, number, moves[number])}
