@@ -42,7 +42,7 @@ No rule can decide these, and no other reader of the same bytes can:
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
   it. The count of lost offsets is "at least" then.
 """
-SPARED = "\nThe rule does not decide these, though they look alike.\n"
+SPARED = "\nThese cases look alike, but the rule leaves them to other rules.\n"
 NUMBERS = {
     "PLACE-3, weight of a batch that sizes lead to": (
         f"{rules.FIRM:,} times that of one that a search found",

@@ -392,7 +392,7 @@ def rows_of_block(block: RecordBlock, encoders: Encoders, *, with_batches: bool)
 
 
 def record_row(record: Any, encoders: Encoders = BASE64, is_control: bool = False) -> Row:
-    """Return the row of a record, of either package; null as None."""
+    """Return the row of a record of the model or of the implementation. Null becomes None."""
     if encoders.decode is not None:
         key, value = encoders.decode(record.key, record.value, is_control)
     else:

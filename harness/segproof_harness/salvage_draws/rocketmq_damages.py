@@ -58,7 +58,7 @@ class DamagedStore:
 
 
 def draw_store(seed: int, folder: Path) -> DamagedStore:
-    """Return a store with one to three damages; `folder` is for files in between.
+    """Return a store with one to three damages. Sound stores are made in `folder` first.
 
     Blocks of another store are copied over it, of the same broker or of another one.
     """

@@ -35,7 +35,7 @@ COUNTS = (12, 40, 120)
 
 
 class Hosts(NamedTuple):
-    """The addresses in messages: of the producer, and of the broker that stored them."""
+    """Each message states the addresses of its producer and of the broker that stored it."""
 
     born: bytes
     store: bytes

@@ -416,7 +416,7 @@ class LogInOrder:
 
 
 def with_right_names(log: CommitLog, files: Files) -> tuple[CommitLog, list[Misnamed]]:
-    """Return the log with each file where its messages say, and the files that are moved so.
+    """Return the log, each file of it at the offset that its messages say; and the moved files.
 
     Cost: as `are_names_right`; where they are not, as `LogInOrder`. Raises: OSError.
     """

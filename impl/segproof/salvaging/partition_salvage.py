@@ -189,9 +189,9 @@ class _Salvage:
         return told, placed
 
     def _is_name_untold(self) -> bool:
-        """Return whether a log with other batches has a name whose offset no new log has.
+        """Return whether a log that is set aside whole has a name whose offset no new log has.
 
-        The log of that name may have been there, and is lost.
+        The right log of that name may have been there; it is lost then.
         """
         names = [one.base_offset for one in self._strangers]
         return any(not any(base <= name < end for base, end in self._new.ranges) for name in names)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class SpanKind(StrEnum):
-    """What a span of a log holds, and what becomes of it."""
+    """The kind says what a span of a log holds, and what becomes of that."""
 
     SOUND = "sound"
     """Batches, or messages, that stay as they are, one after the other."""

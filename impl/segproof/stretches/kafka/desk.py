@@ -344,7 +344,7 @@ class Desk:
     def edge(self, rows: Int64s | list[int], *, is_end: bool, count: int = EDGE_BATCHES) -> Rows:
         """Return the first or last batches of some rows, in the order of the rows.
 
-        Those inside of stretches are asked for; the stretches are returned instead.
+        Batches inside of stretches are asked for; until then the rows of these are returned.
         """
         near = np.array(rows[-count:] if is_end else rows[:count], np.int64)[:: -1 if is_end else 1]
         batches = self.rows["batches"][near].astype(np.int64)

@@ -457,7 +457,7 @@ class _Framing:
         return (at, BATCH["base_offset"].of(header)) if is_torn else (None, -1)
 
     def _keyless_from(self, rows: Rows) -> int:
-        """Return the last offset of a batch with a record without a key; -1 without one.
+        """Return the last offset of the last batch that has a record without a key; -1 if none has.
 
         Only batches before a last one that leaves offsets out are read, and EDGE_BATCHES at most.
         """
