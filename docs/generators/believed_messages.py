@@ -32,7 +32,7 @@ that applies to a message decides it.
 
 `segproof salvage` saves a store by this table: what is kept, restored or moved is in the new log,
 at the offset that the table gives it. All else stays in the old log, and the report says in which
-file and bytes. `segproof verify` counts what is lost by older code, which differs in rare cases.
+file and bytes. `segproof verify`, `lookup` and `rebuild` take a damaged log as it is placed here.
 
 ## How to read the pictures
 

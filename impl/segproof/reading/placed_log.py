@@ -154,7 +154,7 @@ def _units_of(queue: str, mark: int, files: Files) -> Iterator[Units]:
             for first, stored in stretches_in(file):
                 at = np.flatnonzero(are_units(stored))
                 units = _made(stored["commit_log_offset"][at], stored["size"][at])
-                units["tags"], units["queue"] = stored["tags_code"][at], mark
+                units["queue"] = mark
                 units["number"] = at + first + start // UNIT_BYTES
                 yield units
 

@@ -104,7 +104,7 @@ EXAMPLES = (
 def log_of(example: Example) -> DrawnLog:
     """Return the log of an example."""
     files, messages = list[DrawnFile](), list[Drawn]()
-    units = list[tuple[int, int, int, int, int]]()
+    units = list[tuple[int, int, int, int]]()
     names: dict[str, int] = {}
     for number, (begin, line) in enumerate(example.files):
         words = line.split()
@@ -127,7 +127,7 @@ def log_of(example: Example) -> DrawnLog:
             if word[-1] in "+-":
                 is_other = word[-1] == "-"
                 queue = 999 if is_other else 100 + name
-                units.append((said, PART_BYTES + is_other, 0, queue, 0))
+                units.append((said, PART_BYTES + is_other, queue, 0))
         is_blank = blank is not None
         files.append(DrawnFile(begin, used if blank is None else blank, is_blank, tuple(torn)))
     assert all(one.used <= FILE_BYTES for one in files)

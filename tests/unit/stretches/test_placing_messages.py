@@ -4,12 +4,11 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from segproof.stretches.rocketmq.desk import Fate, Gap, GapKind, Placement, UnitFate
+from segproof.stretches.rocketmq.desk import Fate, Gap, GapKind, Placement
 from segproof.stretches.rocketmq.facts import Facts
 from segproof.stretches.rocketmq.placing import RULES
 from segproof_tests.drawn_stretches import (
@@ -53,7 +52,6 @@ def test_all_of_a_whole_log_is_kept_in_place(log: DrawnLog) -> None:
     assert kept_of(found) == truth_of(log)
     assert [gap.kind for gap in found.gaps] == [GapKind.ZEROS] * len(found.gaps)
     assert len(found.gaps) <= 1
-    assert not found.unit_fates.any()
 
 
 @given(damaged_logs())
@@ -168,20 +166,6 @@ def test_a_wrong_clock_changes_no_place(log: DrawnLog, data: st.DataObject) -> N
     assert kept_of(first) == kept_of(second)
 
 
-@given(whole_logs(has_units=True), st.data())
-def test_a_wrong_code_of_tags_is_put_right(log: DrawnLog, data: st.DataObject) -> None:
-    """No message is doubted for it."""
-    number = data.draw(st.integers(0, len(log.units) - 1))
-    offset, size, tags, queue, place = log.units[number]
-    unit = (offset, size, tags + data.draw(st.sampled_from((1, 1 << 20))), queue, place)
-    units = (*log.units[:number], unit, *log.units[number + 1 :])
-    found = placed(replace(log, units=units).facts())
-    assert set(found.fates.tolist()) == {Fate.KEPT}
-    told = found.facts.units["offset"][found.unit_fates == UnitFate.TAGS].tolist()
-    assert told == [offset]
-    assert np.count_nonzero(found.unit_fates) == 1
-
-
 @given(whole_logs(least=8), st.data())
 def test_a_block_of_another_broker_is_set_aside(log: DrawnLog, data: st.DataObject) -> None:
     """Whatever offsets its messages say, if some of this broker's are kept."""
@@ -232,7 +216,7 @@ def test_a_file_that_is_missing_is_a_gap(log: DrawnLog, data: st.DataObject) -> 
 def test_a_store_of_one_message_keeps_it_where_it_lies(bit: int, has_unit: bool) -> None:
     """One message whose offset is wrong renames no file."""
     one = Drawn(0, 0, 0, 120, 1 << bit, FIRST_MS)
-    units = ((0, 120, 0, 1, 0),) * has_unit
+    units = ((0, 120, 1, 0),) * has_unit
     log = DrawnLog((DrawnFile(0, 120, is_blank=False),), (one,), units, {0: 0})
     found = placed(log.facts())
     assert kept_of(found) == [(0, 0)]
@@ -274,13 +258,12 @@ def test_a_file_that_units_contradict_is_set_aside() -> None:
     files = tuple(DrawnFile(FILE_BYTES * at, 1200, is_blank=at < 2) for at in range(3))
     own = [Drawn(at, at // 6, 200 * (at % 6), 200, FILE_BYTES * (at // 6) + 200 * (at % 6),
                  FIRST_MS + at, number=at) for at in range(18)]  # fmt: skip
-    units = tuple((one.said, one.size, 0, 1, one.number) for one in own)
+    units = tuple((one.said, one.size, 1, one.number) for one in own)
     others = [replace(one, number=one.number + 500) for one in own[6:12]]
     log = DrawnLog(files, (*own[:6], *others, *own[12:]), units)
     found = placed(log.facts())
     assert found.fates.tolist() == [0] * 6 + [Fate.ASIDE] * 6 + [0] * 6
-    assert found.unit_fates.tolist() == [0] * 6 + [UnitFate.LOST] * 6 + [0] * 6
-    none = tuple((at, size, tags, queue, number + 900) for at, size, tags, queue, number in units)
+    none = tuple((at, size, queue, number + 900) for at, size, queue, number in units)
     assert set(placed(replace(log, units=none).facts()).fates.tolist()) == {Fate.KEPT}
 
 
@@ -318,7 +301,7 @@ def test_a_unit_restores_an_offset_whatever_is_broken_around() -> None:
     own = numbered((0, 1, 2, 3, 4), broken=(1, 3))
     log = DrawnLog((FILE,), (own[0], replace(own[1], said=777_777), own[2]))
     assert placed(log.facts()).fates.tolist()[1] == Fate.ASIDE
-    known = replace(log, units=((240, 120, 0, 1, 2),))
+    known = replace(log, units=((240, 120, 1, 2),))
     assert placed(known.facts()).fates.tolist()[1] == Fate.RESTORED
 
 
@@ -348,4 +331,4 @@ def test_every_rule_says_why_and_what_it_spares() -> None:
     """In sentences, under names that differ."""
     assert len({one.name for one in RULES}) == len(RULES)
     assert all(one.why.endswith(".") and one.spares.endswith(".") for one in RULES)
-    assert {one.rule for one in EXAMPLES} == {one.name for one in RULES} - {"units"}
+    assert {one.rule for one in EXAMPLES} == {one.name for one in RULES}

@@ -53,19 +53,6 @@ class Fate(IntEnum):
 KEEPING = (Fate.KEPT, Fate.RESTORED, Fate.MOVED)
 
 
-class UnitFate(IntEnum):
-    """What becomes of a unit of a queue."""
-
-    RIGHT = 0
-    """It leads to its message, which is kept."""
-    TAGS = 1
-    """It leads to its message, and gets the code of the tags that the message has."""
-    LOST = 2
-    """Its message is not kept."""
-    WRONG = 3
-    """Another message lies where it leads."""
-
-
 class GapKind(StrEnum):
     """What lies where no message is kept."""
 
@@ -101,7 +88,6 @@ class Placement:
     begins: Int64s
     """For each file the offset at which it begins, by its messages; -1 if it has no place: where
     it begins none can, another one begins, or it has copies of kept messages alone."""
-    unit_fates: NDArray[np.int8]
     kept: Int64s
     """The rows that are kept, in the order of their offsets."""
     gaps: tuple[Gap, ...]
@@ -208,7 +194,6 @@ class Desk:
         self.settled: Int64s = np.empty(0, np.int64)
         """Where the files of the log begin, in order; known after `settle`."""
         self.taken = Taken()
-        self.unit_fates = np.zeros(len(self.units), np.int8)
         self._row_needs: set[int] = set()
         self._unit_needs: list[Range] = []
         self._place_needs: set[int] = set()
@@ -336,7 +321,7 @@ class Desk:
         self.begins = np.where(self.in_step, self.begins, -1)
         self.begins[self._copies(kept)] = -1
         return Placement(
-            self.facts, self.fates, self.rules, self.offsets, self.begins, self.unit_fates, kept,
+            self.facts, self.fates, self.rules, self.offsets, self.begins, kept,
             tuple(self._gaps(kept)),
         )  # fmt: skip
 

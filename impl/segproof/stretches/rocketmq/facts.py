@@ -17,8 +17,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.rocketmq.consume_queue import EXTENSION_MAX
-
 Rows = NDArray[np.void]
 """An array of STRETCH, in the order of files and positions."""
 Units = NDArray[np.void]
@@ -35,8 +33,6 @@ TIMES = 3
 """Store times that a row keeps: of three one may be wrong, and the middle one is not."""
 NO_TIME = -(1 << 63)
 """In `times` where a row has fewer messages."""
-NO_TAGS = -(1 << 63)
-"""In `tags` of a delayed message: its unit has the time of the delivery in place of a code."""
 
 
 class Reach(IntEnum):
@@ -76,7 +72,6 @@ STRETCH = np.dtype(
         ("number", np.int64),
         ("born", np.int64),
         ("flags", np.int32),
-        ("tags", np.int64),
     ]
 )
 """Messages with right lengths and a right body CRC; each begins where the one before ends.
@@ -91,28 +86,24 @@ STRETCH = np.dtype(
 `is_filler`: whether it stands in the place of lost messages, made by an earlier salvage.
 
 The rest is known of a row of one message, and 0 in other rows: `queue`, as `queue_mark` gives;
-`number`, its place in the queue; `born`, when the producer made it; `flags`; `tags`, the code of
-its tags.
+`number`, its place in the queue; `born`, when the producer made it; `flags`.
 """
-DETAILS = ("queue", "number", "born", "flags", "tags")
+DETAILS = ("queue", "number", "born", "flags")
 
 UNIT = np.dtype(
     [
         ("offset", np.int64),
         ("size", np.int32),
-        ("tags", np.int64),
         ("queue", np.uint32),
         ("number", np.int64),
         ("met", np.int8),
-        ("tags_met", np.int8),
     ]
 )
 """One unit of a queue, or an entry of the index, which says an offset alone: its `size` is 0.
 
 `offset`, `size`: of the message to which it leads. `queue`, `number`: where the unit lies; of a
 queue of batches `queue` is 0, and so are the numbers not compared.
-`met`: a `Met`. `tags_met`: 1 if the message has this tags code, -1 if it has another one, 0 if no
-message agrees, or the unit has the time of a delivery or an address in place of the code.
+`met`: a `Met`.
 """
 
 
@@ -239,10 +230,6 @@ def meet(units: Units, rows: Rows) -> None:
         is_against = is_covered & ~do_agree & (units["met"] == Met.NOTHING)
         units["met"][is_against] = Met.AGAINST
         units["met"][do_agree] = Met.AGREES
-        has_code = do_agree & (units["tags"] > EXTENSION_MAX) & (units["size"] > 0)
-        has_code &= own["tags"] != NO_TAGS
-        is_same = units["tags"] == own["tags"]
-        units["tags_met"] = np.where(has_code, np.where(is_same, 1, -1), units["tags_met"])
         at = at - 1
 
 

@@ -32,8 +32,6 @@ from segproof.rocketmq.message import (
     STORE_HOST_V6,
     blank_head,
     check_message_and_return_size,
-    dispatch_request_of,
-    is_delayed,
     lacks_body,
 )
 from segproof.stretches.rocketmq.candidates import (
@@ -48,7 +46,6 @@ from segproof.stretches.rocketmq.candidates import (
 )
 from segproof.stretches.rocketmq.facts import (
     CELL_BYTES,
-    NO_TAGS,
     NO_TIME,
     STRETCH,
     TIMES,
@@ -429,10 +426,8 @@ def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None
     rows["born"][at] = block.born_timestamps(numbers)
     for row, number in zip(at.tolist(), numbers.tolist(), strict=True):
         message = block.message(number)
-        request = dispatch_request_of(message)
         first, size = block.rows[number, TOPIC_AT : TOPIC_BYTES + 1].tolist()
         rows["queue"][row] = queue_mark(block.data[first : first + size], message.queue_id)
-        rows["tags"][row] = NO_TAGS if is_delayed(request) else request.tags_code
 
 
 def _meet(units: Units, block: MessageBlock) -> None:

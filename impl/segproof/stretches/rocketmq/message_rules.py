@@ -11,7 +11,7 @@ import numpy as np
 
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import BLANK_BYTES
-from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate, UnitFate
+from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate
 from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, agree
 from segproof.stretches.rocketmq.file_rules import FILES_BEYOND, SECTOR_BYTES, in_place
 from segproof.stretches.rocketmq.witnesses import NEAR_MESSAGES, are_units_ours, witness
@@ -310,18 +310,3 @@ def room(desk: Desk) -> None:
 def nowhere(desk: Desk) -> None:
     """Set aside what is left."""
     desk.decide(desk.undecided(), Fate.ASIDE)
-
-
-def units(desk: Desk) -> None:
-    """Decide the units: those of kept messages are right, but for the code of the tags."""
-    kept = np.flatnonzero(np.isin(desk.fates, KEEPING))
-    kept = kept[np.argsort(desk.offsets[kept], kind="stable")]
-    starts, offsets = desk.offsets[kept], desk.units["offset"]
-    at = np.searchsorted(starts, offsets, "right") - 1
-    ends = starts + desk.sizes[kept]
-    is_kept = (at >= 0) & (offsets < ends[np.maximum(at, 0)]) if len(kept) else at >= 0
-    met = desk.units["met"]
-    fates = np.where(is_kept & (met == Met.AGREES), UnitFate.RIGHT, UnitFate.LOST)
-    fates = np.where(is_kept & (met != Met.AGREES), UnitFate.WRONG, fates)
-    is_wrong_code = (fates == UnitFate.RIGHT) & (desk.units["tags_met"] < 0)
-    desk.unit_fates = np.where(is_wrong_code, UnitFate.TAGS, fates).astype(np.int8)

@@ -148,12 +148,4 @@ RULES = (
         "It spares nothing, since no later rule decides messages.",
         message_rules.nowhere,
     ),
-    Rule(
-        "units",
-        "A unit of a queue is right if a kept message has its offset, size, queue and number. Its"
-        " code of tags is the one that the message has: a broker makes units from the log.",
-        "The unit of a delayed message has the time of its delivery in place of that code, and a"
-        " unit with an address leads into an extension file.",
-        message_rules.units,
-    ),
 )
