@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from segproof.stretches.kafka import rules, strangers
+from segproof.stretches.kafka import moving, rules, strangers
 from segproof.stretches.kafka.facts import EDGE_BATCHES
 from segproof_tests.partition_facts import LEGEND, words_of
 from segproof_tests.placing_examples import EXAMPLES, Example
@@ -59,6 +59,10 @@ NUMBERS = {
     "PLACE-5, how far the clocks of brokers are apart": (
         f"{strangers.CLOCKS_MS:,} ms",
         "a day: a wrong time zone makes 14 hours",
+    ),
+    "PLACE-8, the sectors of a disk": (
+        f"{moving.SECTOR_BYTES} bytes",
+        "a disk writes a block to a wrong place at a multiple of this",
     ),
     "PLACE-9, batches that leave no offset out": (
         rules.DENSE_BATCHES_MIN,

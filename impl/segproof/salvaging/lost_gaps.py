@@ -87,7 +87,7 @@ def doubts_of_gaps(gaps: Sequence[Gap]) -> list[Doubt]:
 
 
 def is_loss_hidden(
-    told: SalvagedPartition, logs: Sequence[str], files: Files, harmless: int, *, is_lossless: bool
+    told: SalvagedPartition, left_out: int, harmless: int, *, is_lossless: bool
 ) -> bool:
     """Return whether lost offsets may be among those that no gap tells.
 
@@ -97,7 +97,7 @@ def is_loss_hidden(
     copies of batches that were kept.
     """
     is_asked = is_lossless or told.set_aside_batches > harmless or told.moved_batches > 0
-    return is_asked and left_out_of(logs, files) > told.lost_offsets
+    return is_asked and left_out > told.lost_offsets
 
 
 def doubts_of_damage(
@@ -134,11 +134,13 @@ def take_doubts(
     doubtful: Sequence[Doubt],
     partition: Partition,
     logs: Sequence[str],
+    left_out: int,
     files: Files,
 ) -> None:
     """Count those of the lost offsets as unproven that compaction may have taken.
 
-    `logs` are the new logs: if they lack offsets that no gap tells, the log was compacted.
+    `logs` are the new logs, and they leave `left_out` offsets out: if no gap tells some of these,
+    the log was compacted.
     """
     if not doubtful:
         return
@@ -149,7 +151,7 @@ def take_doubts(
         for first, last in ranges
         if last is not None and told.first_offset <= first <= last <= told.last_offset
     )
-    was_cleaned = traces.was_here or left_out_of(logs, files) > known
+    was_cleaned = traces.was_here or left_out > known
     for one in doubtful:
         is_lost = traces.of_gap(one.first_offset) is Cleaning.EXCLUDED
         if not is_lost and (one.is_damaged or was_cleaned):
@@ -389,17 +391,3 @@ def _kept_of(
             found.gaps.append((found.size_bytes, found.end, min(following, first) - 1))
         first = first if found.first_offset is None else min(first, found.first_offset)
     return kept
-
-
-def left_out_of(logs: Sequence[str], files: Files) -> int:
-    """Return how many offsets are left out between the batches of the new logs."""
-    left_out, reached = 0, -1
-    for path in logs:
-        with closing(files.open(path)) as file:
-            table = read_batch_headers(file, 0, file.size()).table
-        firsts, lasts = first_offsets(table), table["last_offset"]
-        gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
-        is_known = state_first_offset(table)
-        left_out += int(gaps[is_known][reached < 0 :].sum())
-        reached = int(lasts[-1])
-    return left_out

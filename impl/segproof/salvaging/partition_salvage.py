@@ -68,7 +68,7 @@ GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
 PLANNED = "planned"
 """The name of a new directory that is not made."""
-UNLOADABLE, COPY = "unloadable", "copy"
+UNLOADABLE, COPY, NOWHERE = "unloadable", "copy", "nowhere"
 """Names of rules in `stretches.kafka.rules`."""
 _GAPS = {
     SpanKind.BROKEN: LogGap.BROKEN,
@@ -137,6 +137,8 @@ class _Salvage:
         self._told_bytes = 0
         self._ledger = GapLedger(self._told, files, GAPS_TOLD)
         self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes, copy)
+        self._last_aside = -1
+        """The last offset of the batches that nothing tells of: the log may have gone so far."""
         self._left: list[int] = []
         """The rows of the log that do not stay where they lie, and were not looked at so far; the
         first one at the end."""
@@ -178,14 +180,14 @@ class _Salvage:
         harmless = ledger.copies + sum(
             one.overlap.batches for one in self._strangers if one.overlap
         )
-        is_hidden = is_loss_hidden(
-            told, logs, self._files, harmless, is_lossless=ledger.is_any_lossless
-        )
+        left_out = placed.left_out()
+        is_hidden = is_loss_hidden(told, left_out, harmless, is_lossless=ledger.is_any_lossless)
         told.are_more_lost |= told.is_end_lost or is_hidden or self._is_name_untold()
+        told.are_more_lost |= self._last_aside >= ledger.next_offset
         if told.target is None and not told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
             told.left_out.append(f"{told.directory}: {words}")
-        take_doubts(told, ledger.doubtful, self._partition, logs, self._files)
+        take_doubts(told, ledger.doubtful, self._partition, logs, left_out, self._files)
         return told, placed
 
     def _is_name_untold(self) -> bool:
@@ -309,6 +311,8 @@ class _Salvage:
             is_one = batches == 1 and kind is LogGap.MISPLACED
             offsets = (int(one["first"]), int(one["last"])) if is_one else None
             ledger.pass_over(gap, batches if rule == COPY else 0, offsets)
+            if rule == NOWHERE:
+                self._last_aside = max(self._last_aside, int(one["last"]))
             self._new.put_aside(file, int(one["start"]), at, batches)
         self._pass_broken(file.path, facts, at, end)
 

@@ -18,7 +18,9 @@ from segproof.files import Files
 from segproof.integers import INT64_MAX
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
+from segproof.inventory.small_files import known_epochs
 from segproof.kafka.batch_table import BatchScan
+from segproof.reading.file_names import EPOCHS
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.salvaging.lost_ends import entries_beside
@@ -149,6 +151,18 @@ class PlacedPartition:
         kept = kept if number is None else kept[self.new_logs == number]
         return int(self.facts.rows["max_time"][kept].max(initial=-1))
 
+    def left_out(self) -> int:
+        """Return how many offsets are left out between the batches that are kept.
+
+        Those before a compressed message of magic 0 or 1 do not count: its first one may be inside.
+        """
+        rows, firsts = self.facts.rows[self.placement.kept], self.placement.firsts
+        firsts, is_known = firsts[self.placement.kept], rows["is_movable"]
+        spans = rows["last"] - rows["first"]
+        inside = (spans + 1 - rows["offsets"])[is_known].sum()
+        between = (firsts[1:] - (firsts + spans)[:-1] - 1)[is_known[1:]].sum()
+        return int(inside + between)
+
     def epochs(self) -> tuple[int, bool]:
         """Return the leader epoch of the last kept batch, and whether none is below one before it.
 
@@ -204,11 +218,19 @@ def place_partition(
         replace(one, base_offset=log.base_offset, next_base_offset=log.next_base_offset)
         for one, log in zip(facts.logs, logs, strict=True)
     ]
-    facts, placement = _placed(replace(facts, logs=tuple(bounds)), sources)
+    facts, placement = _placed(
+        replace(facts, logs=tuple(bounds), epochs=_epochs_of(partition, files)), sources
+    )
     return PlacedPartition(
         tuple(logs), facts, placement, others, wrong, len(wrong) + len(right),
         _new_logs(logs, facts, placement),
     )  # fmt: skip
+
+
+def _epochs_of(partition: Partition, files: Files) -> tuple[tuple[int, int], ...]:
+    """Return the leader epochs of a partition, each with its first offset, as its file says."""
+    entries = known_epochs(partition.path(EPOCHS), files) if EPOCHS in partition.others else []
+    return tuple((one.epoch, one.start_offset) for one in entries)
 
 
 def _lost_log(segment: Segment, others: OtherLogs) -> PlacedLog:

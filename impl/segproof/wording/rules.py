@@ -9,9 +9,10 @@ import posixpath
 import re
 from typing import NamedTuple
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
+from segproof.reading.file_names import read_partition_name
 from segproof.reading.new_places import new_place, own_place
 
 COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
@@ -86,13 +87,19 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
     holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
     DIR2 is a new directory; what a command makes is at saved/NAME or rebuilt/NAME, for a directory
     of this name. A copy gets a place of its own. In a command that makes nothing DIR2 stays: a
-    person has chosen it.
+    person has chosen it. A salvage takes no folder that a broker has set aside: it is copied under
+    its partition's name before.
     """
 
     def filled(command: re.Match[str]) -> str:
-        verb, is_store = command[1], "STORE" in command[0]
+        verb, is_store, before = command[1], "STORE" in command[0], ""
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
         places = {"DIR": place, "STORE": place, "FOLDER": path}
+        known = read_partition_name(posixpath.basename(posixpath.abspath(place)))
+        if verb == "segproof salvage" and known is not None and known.state:
+            name = f"{known.topic}-{known.partition}"
+            places["DIR"] = posixpath.join(own_place("copied", place, place), name)
+            before = f"{copy_commands(place, places['DIR'])}, "
         if verb == "install":
             places["DIR2"] = own_place("copied", place, place)
         elif verb in NEW_PLACES:
@@ -101,7 +108,7 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
             if verb == "segproof rebuild" or is_store:
                 out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
             places["DIR2"] = out
-        return PLACEHOLDER.sub(
+        return before + PLACEHOLDER.sub(
             lambda word: quoted_path(places[word[0]]) if word[0] in places else word[0], command[0]
         )
 

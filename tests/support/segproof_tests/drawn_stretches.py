@@ -46,7 +46,6 @@ class Drawn:
     queue: int = 1
     number: int = 0
     host: int = OURS
-    tags: int = 0
     is_filler: bool = False
 
     @property
@@ -73,8 +72,8 @@ class DrawnLog:
 
     files: tuple[DrawnFile, ...]
     messages: tuple[Drawn, ...]
-    units: tuple[tuple[int, int, int, int, int], ...] = ()
-    """Offset, size, tags, queue and number."""
+    units: tuple[tuple[int, int, int, int], ...] = ()
+    """Offset, size, queue and number."""
     truth: dict[int, int] = field(default_factory=dict)
     """The offset of each message that this store had, by `name`."""
 
@@ -117,15 +116,15 @@ def rows_of(messages: list[Drawn], files: tuple[FileFacts, ...]) -> Rows:
         row["reach"], row["is_filler"] = reach, one.is_filler
         blank = files[one.file].blank_from
         row["is_after_blank"] = blank is not None and one.start >= blank
-        row["queue"], row["number"], row["tags"] = one.queue, one.number, one.tags
+        row["queue"], row["number"] = one.queue, one.number
     return rows
 
 
-def units_of(units: tuple[tuple[int, int, int, int, int], ...]) -> Units:
+def units_of(units: tuple[tuple[int, int, int, int], ...]) -> Units:
     """Return units in the order of their offsets."""
     found = np.zeros(len(units), UNIT)
     for row, unit in zip(found, sorted(units), strict=True):
-        for name, value in zip(("offset", "size", "tags", "queue", "number"), unit, strict=True):
+        for name, value in zip(("offset", "size", "queue", "number"), unit, strict=True):
             row[name] = value
     return found
 
@@ -143,14 +142,12 @@ def whole_logs(draw: st.DrawFn, least: int = 2, has_units: bool | None = None) -
         if start + size + BLANK_BYTES > FILE_BYTES:
             files.append(DrawnFile(begin, start, is_blank=True))
             begin, start = begin + FILE_BYTES, 0
-        one = Drawn(
-            name, len(files), start, size, begin + start, time, queue, numbers[queue], tags=queue
-        )
+        one = Drawn(name, len(files), start, size, begin + start, time, queue, numbers[queue])
         messages.append(one)
         numbers[queue] += 1
         start, time = start + size, time + 1000
     files.append(DrawnFile(begin, start, is_blank=False))
-    units = tuple((one.said, one.size, one.tags, one.queue, one.number) for one in messages)
+    units = tuple((one.said, one.size, one.queue, one.number) for one in messages)
     has = draw(st.booleans()) if has_units is None else has_units
     truth = {one.name: one.said for one in messages}
     return DrawnLog(tuple(files), tuple(messages), units if has else (), truth)

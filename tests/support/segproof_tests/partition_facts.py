@@ -44,17 +44,19 @@ LEGEND = (
     ("10-19p8:0", "producer 8 wrote it, with sequences from 0"),
     ("10-19m7", "its content has the number 7; without a number it is unlike all others"),
     ("10-19t900", "the broker wrote the timestamp 900, in milliseconds"),
+    ("10-19w", "an entry leads into it, and states an offset that it does not have"),
     ("10-19k", "a record of it has no key"),
 )
 """What a word on a line means."""
 _WORD = re.compile(r"(?P<first>-?\d+)-(?P<last>-?\d+)(?P<marks>.*)")
-_MARK = re.compile(r"[!*?ixk]|[emtbv]-?\d+|p\d+:\d+")
+_MARK = re.compile(r"[!*?ixkw]|[emtbv]-?\d+|p\d+:\d+")
 
 
 def row_of(first: int, last: int, mark: int, size: int = BYTES) -> Rows:
     """Return the row of one batch of magic 2 that nothing is odd in."""
     row = np.zeros(1, ROW)
     row["end"], row["first"], row["last"], row["mark"] = size, first, last, mark
+    row["offsets"] = max(last - first, 0) + 1
     row["batches"], row["records"], row["magic"] = 1, max(1, last - first + 1), 2
     row["least"] = max(1, size // max(1, last - first + 1))
     row["producer"] = row["sequence"] = row["producer_epoch"] = -1
@@ -109,7 +111,9 @@ def _row_of_word(word: str, number: int) -> Rows:
             case "?":
                 row["reach"] = Reach.SEARCH
             case "i":
-                row["is_indexed"] = True
+                row["is_indexed"], row["led"] = True, 1
+            case "w":
+                row["misled"] = 1
             case "x":
                 row["is_misindexed"] = True
             case "v":

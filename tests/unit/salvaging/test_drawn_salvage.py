@@ -5,6 +5,7 @@ The judge reads no byte with segproof. More draws: `tests/unit/harness/test_salv
 """
 
 import shutil
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_harness.salvage_draws.disk_damages import Damaged
 from segproof_harness.salvage_draws.draws import judge_damaged, told_of
 from segproof_harness.salvage_draws.kafka_damages import damaged_logs
@@ -23,7 +25,9 @@ from segproof_harness.salvage_draws.kafka_partitions import (
 )
 from segproof_harness.salvage_draws.kafka_reader import framed
 from segproof_harness.salvage_draws.verdict import Told, Verdict
+from segproof_tests.partition_files import write_segment
 from segproof_tests.rows import paired
+from segproof_tests.small_logs import batch, log_of
 
 PARTITIONS = {one.name: partition_of(one) for one in scenarios()}
 V1, PLAIN = (read_partition(PARTITIONS[name]) for name in ("v1-gzip", "plain"))
@@ -161,3 +165,33 @@ def test_a_block_of_another_topic_is_moved_into_no_gap(shift: int, tmp_path: Pat
     log[8192 : 8192 + 512] = foreign[1000 + shift - 64 : 1000 + shift - 64 + 512]
     _, verdict = saved(partition, damaged, tmp_path)
     assert {} == verdict.faults
+
+
+@pytest.mark.checks("BATCH-3")
+def test_a_block_is_not_believed_into_which_entries_lead_with_other_offsets(
+    tmp_path: Path,
+) -> None:
+    """Its offsets fit where it lies; the index has an entry for each batch that lay there."""
+    own = [batch(offset) for offset in range(200)]
+    starts = [0, *accumulate(map(len, own))]
+    foreign = b"".join(batch(offset, b"other" * 60) for offset in range(60, 100, 4))[:4096]
+    log = bytearray(b"".join(own))
+    log[4096 : 4096 + len(foreign)] = foreign
+    index = offset_entries(*zip(range(1, 200), starts[1:200], strict=True))
+    (told,) = salvage(write_segment(tmp_path / "t-0", bytes(log), index=index), tmp_path / "out")
+    left = [
+        number for number, (begin, end) in enumerate(pairwise(starts))
+        if end <= 4096 or begin >= 4096 + len(foreign)
+    ]  # fmt: skip
+    (saved_log,) = (tmp_path / "out" / "t-0").glob("*.log")
+    assert [one.offset for one in framed(saved_log.read_bytes())] == left
+    assert (len(left), 10) == (told.batches, told.set_aside_batches)
+
+
+@pytest.mark.checks("SEG-20")
+def test_batches_that_are_set_aside_behind_the_end_may_be_lost_ones(tmp_path: Path) -> None:
+    """Two blocks rise each by itself: "0 offsets lost" was said of the ones that were not kept."""
+    parts = [log_of(0, 10), bytes(500), log_of(30, 50), bytes(500), log_of(10, 30)]
+    (told,) = salvage(write_segment(tmp_path / "t-0", b"".join(parts)), tmp_path / "out")
+    assert (30, 20) == (told.batches, told.set_aside_batches)
+    assert told.are_more_lost

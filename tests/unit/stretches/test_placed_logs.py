@@ -12,15 +12,14 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.reading.placed_log import placed
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, log_file_name
-from segproof.rocketmq.consume_queue import UNIT_BYTES
 from segproof.rocketmq.message import encode_message
 from segproof.salvaging.store_salvage import salvage_store
-from segproof.stretches.rocketmq.desk import KEEPING, Fate, Placement, UnitFate
+from segproof.stretches.rocketmq.desk import KEEPING, Fate, Placement
 from segproof.stretches.rocketmq.facts import Facts, joined
 from segproof.stretches.rocketmq.framing import FramedLog
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of
-from segproof_tests.changed_bytes import flip_bits, put_bytes
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.store_files import LOG_BYTES, drawn_messages, long_store
 
 
@@ -62,12 +61,11 @@ def files_of(store: Path) -> list[Path]:
 
 
 def test_a_sound_log_has_a_row_for_each_file(store: Path) -> None:
-    """All of it is kept, all units are right; in detail it is the same log."""
+    """All of it is kept, in detail it is the same log."""
     found, kept = kept_in(store)
     assert found.facts.rows["messages"].sum() == len(kept) == 24
     assert len(found.facts.rows) == len(found.facts.files) > 2
     assert set(found.fates.tolist()) == {Fate.KEPT}
-    assert not found.unit_fates.any()
     detailed = in_detail(store, found.facts).rows
     assert len(detailed) == 24
     assert (joined(detailed) == found.facts.rows).all()
@@ -126,16 +124,6 @@ def test_a_log_in_a_broken_body_is_left(tmp_path: Path) -> None:
     found = placed(CommitLog.open(tmp_path, 4096), REAL_FILES)
     assert [Fate(fate) for fate in found.fates.tolist()] == [Fate.KEPT, Fate.INSIDE, Fate.KEPT]
     assert found.facts.rows["messages"].tolist() == [1, 3, 1]
-
-
-def test_a_wrong_code_of_tags_in_a_queue_is_seen(store: Path) -> None:
-    """The unit is put right by its message."""
-    path = store / "consumequeue" / "T" / "1" / f"{0:020d}"
-    flip_bits(path, 2 * UNIT_BYTES - 1)
-    found = placed(log_of(store), REAL_FILES)
-    assert np.count_nonzero(found.unit_fates == UnitFate.TAGS) == 1
-    assert set(found.unit_fates.tolist()) == {UnitFate.RIGHT, UnitFate.TAGS}
-    assert set(found.fates.tolist()) == {Fate.KEPT}
 
 
 def test_a_wrong_clock_moves_no_message(store: Path) -> None:

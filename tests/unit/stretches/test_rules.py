@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each rule of placing by the examples that its page shows, with stretches and without."""
 
+from dataclasses import replace
+
 import pytest
 
 from segproof.stretches.kafka.desk import Fate
@@ -30,6 +32,24 @@ def test_an_example(example: Example) -> None:
         for _ in range(int(row["batches"]))
     ]
     assert example.told.split() == found
+
+
+@pytest.mark.checks("EPOCH-1")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("0-9e0 10-19e0 20-24e1 25-29e1 ~ 20-29e0 30-39e0 40-49e0", "kept " * 4 + "aside " * 3),
+        ("0-9e0 10-19e0 20-29e1 30-39e1 ~ 40-49e0 50-59e0", "kept " * 4 + "aside " * 2),
+        ("0-9e0 10-19e0 20-29e0 ~ 30-39e1 40-49e1", "kept " * 5),
+    ],
+    ids=["old sectors are longer", "old sectors follow", "the rest of its block is right"],
+)
+def test_the_checkpoint_of_epochs_tells_old_sectors(line: str, expected: str) -> None:
+    """Epoch 1 began at offset 20, after a truncation: epoch 0 has no batch from there on."""
+    facts = replace(facts_of(line), epochs=((0, 0), (1, 20)))
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert expected.split() == told(facts, placement)
 
 
 def test_each_rule_has_examples_of_both_kinds() -> None:

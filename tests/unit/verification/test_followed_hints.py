@@ -23,8 +23,10 @@ from segproof_harness import cli
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
 from segproof_harness.laws.broken_stores import INDEX, small
 from segproof_harness.laws.file_damages import Example, cut, overwrite, remove
+from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.followed_hints import errors_of, run_command
 from segproof_tests.hint_commands import followed_commands
+from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.plain_reader import files_in, messages_in
 from segproof_tests.printed_rows import Capsys
 
@@ -226,3 +228,17 @@ def test_a_lost_message_is_seen(tmp_path: Path) -> None:
         before = messages_in(path)
         change(path)
         assert (before - messages_in(path)).total() == 1
+
+
+def test_a_folder_that_a_broker_has_set_aside_is_saved_from_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """A salvage refuses the folder itself: the printed command failed."""
+    monkeypatch.chdir(tmp_path)
+    whole = copied_partition("plain", tmp_path / "data")
+    aside = whole.rename(tmp_path / "data" / f"plain-0.{7:032x}-stray")
+    put_bytes(aside / name_of(60, ".log"), 90_000, bytes(9000))
+    found = next(one for one in verify(aside) if "segproof salvage" in one.hint)
+    for command in followed_commands(found.hint):
+        run_command(command, tmp_path, capsys)
+    assert (tmp_path / "saved" / "plain-0").is_dir()

@@ -9,7 +9,7 @@ import numpy as np
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import EDGE_BATCHES, NO_ROWS, Bools, LogFacts, Part, Rows
 
-_SUMS = ("batches", "records")
+_SUMS = ("batches", "records", "offsets", "led", "misled")
 _OF_THE_LAST = ("end", "last")
 
 

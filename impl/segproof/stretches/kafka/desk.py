@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import (
     EDGE_BATCHES,
     Bools,
@@ -122,6 +123,27 @@ def _inserted(values: Int64s, places: Int64s, added: Int64s) -> Int64s:
     return np.insert(values, places, added)
 
 
+def other_epochs(facts: Facts) -> Bools:
+    """Return the rows of an epoch that had other offsets, as the checkpoint of epochs states.
+
+    A start of the log that is deleted raises the first offset of the first epoch. A checkpoint that
+    contradicts as many bytes as it confirms is another log's.
+    """
+    rows = facts.rows
+    if not facts.epochs or not len(rows):
+        return np.zeros(len(rows), np.bool_)
+    epochs, begins = np.array(facts.epochs, np.int64).T
+    ends = np.append(begins[1:], INT64_MAX)
+    at = np.minimum(np.searchsorted(epochs, rows["epoch"]), len(epochs) - 1)
+    is_known = (epochs[at] == rows["epoch"]) & (rows["magic"] == 2)
+    is_other: Bools = (at > 0) & (rows["first"] < begins[at]) | (rows["last"] >= ends[at])
+    is_other &= is_known
+    sizes = rows["end"] - rows["start"]
+    if sizes[is_other].sum() >= sizes[is_known & ~is_other].sum():
+        return np.zeros_like(is_other)
+    return is_other
+
+
 class Desk:
     """The rows of a partition, their fates so far, and those that are kept so far."""
 
@@ -156,6 +178,8 @@ class Desk:
             [-1 if log.next_base_offset is None else log.next_base_offset for log in self.logs],
             np.int64,
         )
+        self.is_other_epoch = other_epochs(facts)
+        """Rows that the checkpoint of leader epochs contradicts."""
         self._by_first = np.argsort(self.rows["first"], kind="stable")
         self._stated = self.rows["first"][self._by_first]
         self._joints = self._touching()

@@ -41,12 +41,15 @@ ROW = np.dtype(
         ("last", np.int64),
         ("min_time", np.int64),
         ("max_time", np.int64),
+        ("offsets", np.int64),
         ("producer", np.int64),
         ("log", np.int32),
         ("batches", np.int32),
         ("leaps", np.int32),
         ("records", np.int32),
         ("least", np.int32),
+        ("led", np.int32),
+        ("misled", np.int32),
         ("mark", np.uint32),
         ("epoch", np.int32),
         ("sequence", np.int32),
@@ -69,9 +72,13 @@ ROW = np.dtype(
     1 states its last offset only; the first one is inside. Both are the last one if that message is
     too large to look into.
 `batches`: number of batches; 1 if the row is no stretch.
+`offsets`: number of offsets that its batches have, from the first to the last one of each.
 `leaps`: number of pairs of neighbours inside the stretch that leave offsets out between them.
 `records`: number of records, as the headers state it, at most one for each offset.
 `least`: the fewest bytes that an offset has in any of its batches.
+`led`, `misled`: entries of the offset index that lead to a batch of it with one of its offsets; and
+    those that lead into one, and state an offset that it does not have. The index is right for a
+    later batch; entries of an index that is more often wrong do not count.
 `mark`: checksum of the batch; with its length and number of offsets it identifies the content. Of a
     stretch it is the first batch's, as are `producer`, `producer_epoch` and `sequence`.
 `epoch`: partition leader epoch, which all batches of a stretch have; -1 before magic 2.
@@ -159,6 +166,9 @@ class Facts:
     logs: tuple[LogFacts, ...]
     """In the order of their base offsets."""
     rows: Rows = field(default_factory=lambda: NO_ROWS)
+    epochs: tuple[tuple[int, int], ...] = ()
+    """Leader epochs, each with its first offset, as the partition's checkpoint states them; both
+    rise. Empty if it states none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "_Noted") -> Ro
         rows = _rows_at(file, table, Reach(stretch["reach"][0]))
         rows["log"] = stretch["log"][0]
         noted.note(table, rows)
+        rows["misled"] = np.where(stretch["misled"][0] > 0, rows["misled"], 0)
         opener.add(rows)
     if opener.seen != stretch["batches"][0] or opener.end != end:
         raise CorruptRecordError(
@@ -177,7 +178,8 @@ def _rows_at(
         if rows["is_loadable"][row] and table["magic"][row] < 2:
             with suppress(TooLargeError):  # then only the last offset is known
                 first = batch.base_offset
-                rows["first"][row] = first if first <= rows["last"][row] else rows["last"][row]
+                rows["first"][row] = min(first, rows["last"][row])
+                rows["offsets"][row] = rows["last"][row] - rows["first"][row] + 1
     return rows
 
 
@@ -210,7 +212,7 @@ class _Noted:
         return later
 
     def note(self, table: BatchTable, rows: Rows) -> None:
-        """Set `is_indexed` of the rows that were made of batches in their order."""
+        """Set what entries state of the rows that were made of batches in their order."""
         if not len(self.positions) or not len(table):
             return
         starts = table["position"]
@@ -222,6 +224,12 @@ class _Noted:
         is_right = (found["position"] == positions) & (first_offsets(found) <= offsets)
         is_right &= offsets <= found["last_offset"]
         rows["is_indexed"] = np.isin(rows["start"], positions[is_right]) & (rows["batches"] == 1)
+        is_other = (offsets < first_offsets(found)) | (found["last_offset"] < offsets)
+        is_other &= found["position"] < positions
+        is_other &= positions < found["position"] + found["size_bytes"]
+        row = np.searchsorted(rows["start"], positions, "right") - 1
+        np.add.at(rows["led"], row[is_right], 1)
+        np.add.at(rows["misled"], row[is_other], 1)
         self.right += int(np.count_nonzero(is_right))
         self.right_to = int(positions[is_right].max(initial=self.right_to))
         is_inside = positions < found["position"] + found["size_bytes"]
@@ -282,6 +290,8 @@ class _Framing:
         # Where all later entries are wrong, bytes were cut out: the log is shorter from there on.
         is_last = rows["start"] == self._noted.positions.max(initial=-1)
         rows["is_misindexed"] &= is_last | (rows["start"] < self._noted.right_to)
+        is_believed = self._noted.right >= self._noted.wrong
+        rows["misled"][(rows["end"] > self._noted.right_to) | (not is_believed)] = 0
         self._note_zeros(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from

@@ -20,7 +20,7 @@ def rows_of(table: BatchTable, reach: Reach) -> Rows:
     rows["start"], rows["end"] = table["position"], table["position"] + sizes
     rows["first"], rows["last"] = first_offsets(table), table["last_offset"]
     deltas = np.maximum(table["last_offset_delta"], 0).astype(np.int64)
-    rows["batches"] = 1
+    rows["batches"], rows["offsets"] = 1, deltas + 1
     rows["records"] = np.where(is_new, np.clip(table["record_count"], 0, deltas + 1), 1)
     rows["least"] = np.maximum(1, sizes // (deltas + 1))
     rows["mark"], rows["magic"], rows["reach"] = table["crc"], table["magic"], reach
@@ -79,7 +79,7 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     one["max_time"] = inner["max_timestamp"].max()
     times = inner["base_timestamp"]
     one["min_time"] = min(times[times >= 0].tolist(), default=-1)
-    one["batches"] = len(inner)
+    one["batches"], one["offsets"] = len(inner), spans.sum()
     one["records"] = np.minimum(np.maximum(inner["record_count"], 0), spans).sum()
     one["least"] = max(1, int((inner["size_bytes"] // spans).min()))
     one["leaps"] = np.count_nonzero(inner["base_offset"][1:] != inner["last_offset"][:-1] + 1)

@@ -118,7 +118,11 @@ def _due(desk: Desk) -> Int64s:
     after = np.where(is_within, after, at_end)
     is_exact = (before >= 0) & (spans >= 0) & (before + spans + 1 == after)
     named = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
-    is_named = (rows["start"] == 0) & (spans >= 0) & (named + spans + 1 == after)
+    is_first = (rows["start"] == 0) & (spans >= 0)
+    is_named = is_first & (named + spans + 1 == after)
+    bits = rows["first"] ^ named
+    is_bit = is_first & (rows["first"] < named) & (bits & (bits - 1) == 0)
+    is_named |= is_bit & (named + spans < np.where(after < 0, INT64_MAX, after))
     return np.where(is_exact, before, np.where(is_named, named, -1))
 
 
@@ -174,13 +178,14 @@ def _chain(desk: Desk) -> Int64s:
     evidence = _evidence(desk)[able]
     evidence[(own["start"] == 0) & (firsts == bases[own["log"]])] = 2  # its name states it
     evidence[[one for one in _one_bit_off(own, bases) if not own["is_indexed"][one]]] = 0
+    evidence[desk.is_other_epoch[able]] = -1
     is_dense = lasts[:-1] + 1 == firsts[1:]
     joints = 2 * (own["batches"] - 1 - own["leaps"])
     goes_on = (own["start"] == 0) & (firsts == bases[own["log"]]) | np.append(False, is_dense)
     weights = WEIGHT * own["batches"] + joints + goes_on + np.append(is_dense, False)
     told = np.flatnonzero(~is_free)
     heavy = [
-        weight * FIRM**level
+        weight * FIRM ** (level + 1)
         for weight, level in zip(weights[told].tolist(), evidence[told].tolist(), strict=True)
     ]
     chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy)
@@ -242,7 +247,7 @@ def _foreign(desk: Desk) -> None:
     What was set aside contradicts nothing any more, so the blocks around it are compared again.
     """
     groups = desk.groups() if len(desk.kept) else []
-    desk.set_aside(_below_names(desk, groups))
+    desk.set_aside([*_below_names(desk, groups), *_denied(desk, groups)])
     while strange := _strange(desk, desk.groups() if len(desk.kept) else []):
         desk.set_aside(strange)
         if desk.asked:
@@ -341,6 +346,21 @@ def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
     return [
         row for part in parts for row in part
         if is_below[part].all() and sizes[part].sum() < named_bytes[desk.rows["log"][row]]
+    ]  # fmt: skip
+
+
+def _denied(desk: Desk, groups: list[Group]) -> list[int]:
+    """Return the rows of groups that the index contradicts, or the checkpoint of leader epochs.
+
+    These are groups beside damage: elsewhere index or checkpoint are damaged. A single batch may
+    have a wrong epoch, which no checksum covers.
+    """
+    led, misled, batches = (desk.rows[name] for name in ("led", "misled", "batches"))
+    return [
+        row for group in groups if group.is_at_damage
+        if (misled[group.rows].any() and not led[group.rows].any())
+        or (desk.is_other_epoch[group.rows].all() and batches[group.rows].sum() > 1)
+        for row in group.rows
     ]  # fmt: skip
 
 
@@ -446,7 +466,8 @@ RULES = (
          "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
          " Batches that sizes lead to come before all that a search found, apart from one that"
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
-         " entry or the log's name states come before these. One is not kept for which an entry"
+         " entry or the log's name states come before these. Those come last whose leader epoch had"
+         " other offsets, as the checkpoint of epochs states. One is not kept for which an entry"
          " states an offset that is missing before it.",
          "An index states nothing if more of its entries are wrong than right. A batch in a value"
          " of a broken record weighs less than the batches of the log, since a search found it. A"
@@ -456,7 +477,8 @@ RULES = (
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
          " its offsets are missing between them: no checksum covers a base offset. The name of a"
-         " log is the neighbour of its first batch. In a compacted log one bit must be the"
+         " log is the neighbour of its first batch, which gets it as base offset too if it states"
+         " one below that, and one bit is the difference. In a compacted log one bit must be the"
          " difference, or the batch must contradict more than one neighbour.",
          "A copy gets no other base offset, and neither does a batch whose own offsets are missing"
          " elsewhere. A place states nothing if more offsets are missing there than the batch has.",
@@ -466,7 +488,10 @@ RULES = (
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
          " magic, the magic falls, a broker's timestamp is a day off, or its log's name is above"
          " it. What it contradicts has more bytes to which sizes lead, or else more bytes. At an"
-         " end of the partition one neighbour is enough.",
+         " end of the partition one neighbour is enough. So is a block beside damage set aside into"
+         " which entries of a right index lead with other offsets than it has, and none with one"
+         " that it has; and one whose leader epoch had other offsets, as the partition's"
+         " checkpoint of epochs states.",
          "Two neighbours that contradict each other tell nothing of a block between them. A new"
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
@@ -483,11 +508,13 @@ RULES = (
          " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
          "A block goes where its offsets are missing, if bytes are missing there too, nothing"
-         " around contradicts it, and one thing speaks for it: it fills the hole, or most of it;"
-         " the hole has room for its bytes; a copy of a kept batch leads on to it; sequences do.",
+         " around contradicts it, and one thing speaks for it: it fills the hole, or most of it,"
+         " or does so together with others; the hole has room for its bytes; a copy of a kept"
+         " batch leads on to it; sequences do; another block lies where it belongs, and belongs"
+         " where it lies; it lies whole sectors from the batch that it follows.",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
          " it. Nor is an old copy of what compaction removed, since the batches around its place"
-         " touch; nor a single batch that fills no hole.", _moved),
+         " touch; nor a single batch for which none of these speaks.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          " out: one bit of its base offset is wrong. A log is dense if its last batches leave no"
