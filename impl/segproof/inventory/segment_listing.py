@@ -5,7 +5,6 @@ import posixpath
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 
 from segproof.files import Files, status_of
 from segproof.inventory.remote_segments import remote_segments
@@ -50,22 +49,25 @@ def segments_of(
         kinds = as_completed(directory, kinds, files)
     found: dict[int, set[str]] = {}
     swaps: set[int] = set()
+    passed: set[int] = set()
     snapshots: list[int] = []
     for name, known in kinds.items():
         if known.kind is NameKind.SEGMENT:
             found.setdefault(known.base_offset, set()).add(known.suffix)
+            if known.suffix == ".log" and _is_passed_by(posixpath.join(directory, name), files):
+                passed.add(known.base_offset)
             if name.endswith(".swap"):
                 swaps.add(known.base_offset)
         elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
             snapshots.append(known.base_offset)
     snapshots.sort()
     bases = sorted(found)
-    with_log = [base for base in bases if ".log" in found[base]]
+    with_log = [base for base in bases if ".log" in found[base] and base not in passed]
     strangers: Mapping[int, Overlap] = {}
     if judged == ALL_FILES and not swaps:
         strangers = overlapping_logs(directory, with_log, snapshots, files)
         snapshots = [one for one in snapshots if one not in strangers]
-    following = dict(pairwise(base for base in with_log if base not in strangers))
+    borders = [base for base in with_log if base not in strangers]
     is_stopped = _is_stopped(directory, files)
     held = {}
     if judged == ALL_FILES and len(with_log) < len(bases):
@@ -74,7 +76,9 @@ def segments_of(
             directory, [base for base in with_log if base not in swaps], indexed, files
         )
     for base in bases:
-        after = following.get(base)
+        at = bisect_right(borders, base)
+        is_followed = ".log" in found[base] and base not in strangers and at < len(borders)
+        after = borders[at] if is_followed else None
         first = bisect_right(snapshots, base)
         behind = len(snapshots) if after is None else bisect_left(snapshots, after)
         inside = snapshots[first : min(behind, first + SNAPSHOTS_MAX)]
@@ -88,8 +92,14 @@ def segments_of(
             snapshots=tuple(inside) if judged == ALL_FILES else (),
             is_swap=base in swaps,
             held_by="" if ".log" in found[base] else held.get(base, ""),
+            is_passed_by=base in passed,
             overlap=strangers.get(base),
         )
+
+
+def _is_passed_by(path: str, files: Files) -> bool:
+    status = status_of(files, path)
+    return status is not None and not status.is_regular
 
 
 def waiting_segment(

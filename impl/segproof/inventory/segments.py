@@ -44,6 +44,9 @@ class Segment:
     """Of a segment without a log: the name of the log that begins with its base offset, if any."""
     log_name: str = ""
     """The name of its log, if that is not its base offset in 20 digits: no broker reads it."""
+    is_passed_by: bool = False
+    """Whether its log is a folder, a pipe or a device: a broker passes it by, and reads the log
+    before it up to the next one."""
     overlap: Overlap | None = None
     """What shows that its log is none of the partition's; then its files are not judged."""
 

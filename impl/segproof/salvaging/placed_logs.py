@@ -187,7 +187,9 @@ def place_partition(
     named = {
         one.base_offset: NamedLog(one.path(".log"), one.base_offset)
         for one in partition.segments
-        if ".log" in one.suffixes and one.path(".log") not in others.paths
+        if ".log" in one.suffixes
+        and not one.is_passed_by
+        and one.path(".log") not in others.paths
     }
     ordered = in_order(
         [*named.values()],
@@ -196,7 +198,7 @@ def place_partition(
     )
     by_name = dict(zip(named, ordered, strict=True))
     bases = [one.base_offset for one in ordered]
-    following = dict(zip(ordered, [*bases[1:], None], strict=True))
+    following = dict(zip(ordered, [*bases, None][1:], strict=True))
     logs = list[PlacedLog]()
     for segment in partition.segments:
         log = by_name.get(segment.base_offset)
@@ -204,7 +206,7 @@ def place_partition(
             is_right, error = log in named.values(), _error_of(log.path, files)
             logs.append(PlacedLog(*log, following[log], is_right, error=error))
         elif segment.path(".log") in others.paths or not segment.held_by:
-            logs.append(_lost_log(segment, others))
+            logs.append(_lost_log(segment, others, files))
     sources = [_source(log, files, judge.sound_to(log.path)) for log in logs]
     facts = frame_partition(sources, on_bytes)
     wrong = tuple(one for one in named.values() if one not in ordered)
@@ -233,10 +235,11 @@ def _epochs_of(partition: Partition, files: Files) -> tuple[tuple[int, int], ...
     return tuple((one.epoch, one.start_offset) for one in entries)
 
 
-def _lost_log(segment: Segment, others: OtherLogs) -> PlacedLog:
+def _lost_log(segment: Segment, others: OtherLogs, files: Files) -> PlacedLog:
     path, bounds = segment.path(".log"), (segment.base_offset, segment.next_base_offset)
     is_other = path in others.paths
-    return PlacedLog(path, *bounds, is_other=is_other, is_gone=not is_other)
+    error = _error_of(path, files) if segment.is_passed_by else ""
+    return PlacedLog(path, *bounds, is_other=is_other, is_gone=not is_other, error=error)
 
 
 def _error_of(path: str, files: Files) -> str:

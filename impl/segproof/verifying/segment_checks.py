@@ -133,6 +133,8 @@ class SegmentCheck:
         self._reporter = reporter
         self._files = files
         self._scan = scan or whole_scan
+        self._is_open = False
+        """Whether its log could be opened. Else no index can be made of it."""
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
@@ -162,6 +164,7 @@ class SegmentCheck:
             # A broker writes a batch first and its entries then: what an index says was in the log
             # when the index was read, and what the log had before is in the transaction index.
             log = self._open(".log", stack)
+            self._is_open = log is not None
             before = _size_now(log)
             offsets = yield from self._index(OffsetIndexFile, stack)
             times = yield from self._index(TimeIndexFile, stack)
@@ -253,7 +256,9 @@ class SegmentCheck:
                     severity=Severity.WARNING if other else None,
                     hint=UNDER_OTHER_NAME if other else None,
                 )
-        elif (following := segment.next_base_offset) is not None or segment.stem:
+            return
+        following = segment.next_base_offset
+        if self._is_open and (following is not None or segment.stem):
             carry, end = self.carry, self.carry.end_offset
             is_whole = carry.is_read and carry.damage is None and not carry.missing_offsets
             is_whole &= not carry.is_gap_told and (end is None or end >= (following or end))

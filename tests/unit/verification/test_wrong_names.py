@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log under a wrong name: no record is lost by it, and no verb says so."""
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
 from segproof_tests.partition_files import (
+    aged,
     copied_partition,
     in_memory,
     looked_at,
@@ -25,6 +27,7 @@ from segproof_tests.partition_files import (
     rename_segment,
     write_segment,
 )
+from segproof_tests.reported_findings import verified
 from segproof_tests.small_logs import batch, log_of
 
 LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
@@ -300,3 +303,36 @@ def test_two_logs_with_each_others_contents_and_a_name_too_high_are_both_saved(
     assert (saved.is_whole, saved.renamed_logs, saved.batches) == (True, 2, 80)
     logs = sorted((tmp_path / "out" / folder.name).glob("*.log"))
     assert [int(log.stem) for log in logs] == [0, 40]
+
+
+@pytest.mark.checks("DISK-1", "LOG-4", "DISK-5")
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_what_is_no_file_is_no_log(kind: str, tmp_path: Path) -> None:
+    """A folder between two logs ended the one before it: its offsets were told as claimed twice.
+
+    And a rebuild was to make the indexes of the folder.
+    """
+    folder = aged(copied_partition("plain", tmp_path))
+    odd = folder / name_of(100, ".log")
+    {"folder": odd.mkdir, "pipe": lambda: os.mkfifo(odd), "link": lambda: odd.symlink_to(odd)}[
+        kind
+    ]()
+    found, (told,) = verified(folder)
+    laws = {"DISK-1", "LOG-4"} if kind == "link" else {"DISK-1"}  # a link may have led to a log
+    assert laws == {one.law for one in found if one.is_defect}
+    assert (0, 0, 0) == (told.lost_offsets, told.lost_at_least, told.unproven_offsets)
+    assert 150 == told.batches
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (150, 0, 0) == (saved.batches, saved.lost_offsets, saved.set_aside_batches)
+    assert [str(odd) in one for one in saved.left_out] == [True]
+
+
+@pytest.mark.checks("DISK-1")
+def test_a_folder_in_the_place_of_a_log_has_cost_its_offsets(tmp_path: Path) -> None:
+    """What lies beside it, and the next name, tell that a log was there."""
+    folder = copied_partition("plain", tmp_path)
+    (folder / name_of(162, ".log")).unlink()
+    (folder / name_of(162, ".log")).mkdir()
+    assert looked_at(folder)[0].lost_offsets == 90
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (129, 90) == (saved.batches, saved.lost_offsets)
