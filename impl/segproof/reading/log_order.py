@@ -7,7 +7,7 @@ logs have changed names, or one has a name above its contents, the batches say w
 Laws: DISK-13, DISK-65, LOG-4.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import pairwise
@@ -48,7 +48,8 @@ def in_order(
     by that; so does one whose name lies in the log before it then. If contents overlap then too,
     the order of the names stays. A log of less than `batches_min` batches gets no name but one of
     those that are there: no checksum covers an offset either, and that of the batch may be the
-    wrong one.
+    wrong one. It gets its first offset as name if exactly its offsets are missing between two other
+    logs, or before all, and the name differs from that in more than one bit.
     Cost: one batch of each log is read; a log, and the one before it, is read whole where that
     batch is broken or does not lie within its name. Raises: OSError.
     """
@@ -67,19 +68,21 @@ def in_order(
         odd[number] = found
     if not odd:
         return list(logs)
+    proven = {n for n, one in odd.items() if one.batches >= batches_min}
+    proven |= _fitting(odd, logs, open_log)
     by_contents = sorted(odd, key=lambda number: odd[number])
     placed = list(logs)
     ranges = [_Range(log.base_offset, log.base_offset) for log in logs]
     for number, name in zip(by_contents, sorted(odd), strict=True):
         first = odd[number].first
         base = logs[name].base_offset
-        is_own = number == name and odd[number].batches < batches_min
+        is_own = number == name and number not in proven
         base = base if is_own else min(base, first)
         placed[name] = NamedLog(logs[number].path, base)
         ranges[name] = _Range(placed[name].base_offset, odd[number].last)
     if _rises(ranges):
         return placed
-    odd = {number: found for number, found in odd.items() if found.batches >= batches_min}
+    odd = {number: found for number, found in odd.items() if number in proven}
     own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
     firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
     order = sorted(range(len(logs)), key=firsts.__getitem__)
@@ -100,6 +103,32 @@ def in_order(
 
 def _rises(ranges: Sequence[_Range]) -> bool:
     return all(one.last < other.first for one, other in pairwise(ranges))
+
+
+def _fitting(
+    odd: Mapping[int, _Range], logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]
+) -> set[int]:
+    """Return which of the logs have exactly the offsets missing between two others, or before all.
+
+    Not those whose name is one bit off: that bit may be wrong in the batch, too.
+    """
+    asked = [n for n in odd if (odd[n].first ^ logs[n].base_offset).bit_count() > 1]
+    if not asked:
+        return set()
+    firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
+    order = sorted(range(len(logs)), key=firsts.__getitem__)
+    beside = dict(zip(order, zip([None, *order], [*order[1:], None], strict=False), strict=True))
+    found = set[int]()
+    for n in asked:
+        before, after = beside[n]
+        if after is None or firsts[after] != odd[n].last + 1:
+            continue
+        known = None
+        if before is not None:
+            known = odd.get(before) or _range_of(logs[before].path, open_log)
+        if before is None or (known is not None and known.last + 1 == firsts[n]):
+            found.add(n)
+    return found
 
 
 def _first_of(log: NamedLog, open_log: Callable[[str], ReadOnlyFile]) -> int:

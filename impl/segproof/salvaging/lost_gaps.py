@@ -236,7 +236,7 @@ def gaps_of_dense_log(
     followed = {
         before.path(".log")
         for before, one in zip(partition.segments, partition.segments[1:], strict=False)
-        if ".log" not in one.suffixes
+        if ".log" not in one.suffixes and not one.held_by
     }
     extents, gaps = [], {}
     is_asked = are_apart and any(one.missing for one in kept)

@@ -187,9 +187,7 @@ def place_partition(
     named = {
         one.base_offset: NamedLog(one.path(".log"), one.base_offset)
         for one in partition.segments
-        if ".log" in one.suffixes
-        and not one.is_passed_by
-        and one.path(".log") not in others.paths
+        if ".log" in one.suffixes and not one.is_passed_by and one.path(".log") not in others.paths
     }
     ordered = in_order(
         [*named.values()],

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Verdict
+from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
@@ -305,6 +306,67 @@ def test_two_logs_with_each_others_contents_and_a_name_too_high_are_both_saved(
     assert [int(log.stem) for log in logs] == [0, 40]
 
 
+@pytest.mark.checks("DISK-69", "DISK-63")
+@pytest.mark.parametrize("third", [162, 252, 517])
+def test_a_log_under_the_name_of_another_hides_no_loss_of_a_third(
+    third: int, tmp_path: Path
+) -> None:
+    """The index of its right name was taken for that of a lost log, which had cost the rest."""
+    folder = copied_partition("plain", tmp_path)
+    (folder / name_of(60, ".log")).replace(folder / name_of(0, ".log"))
+    for path in folder.glob(f"{third:020d}.*"):
+        if path.suffix != ".snapshot":
+            path.unlink()
+    lost = 60 + LOGS[LOGS.index(third) + 1] - third
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.lost_offsets + saved.unproven_offsets, saved.are_more_lost) == (lost, False)
+    told, _ = looked_at(folder)
+    assert told.lost_at_least + told.unproven_offsets == lost
+
+
+def one_batch_logs(folder: Path) -> list[int]:
+    """Write 12 logs of one batch each, of 2 or 3 records with keys; return their names."""
+    counts = [2, 3, 2, 2, 3, 3, 2, 3, 2, 2, 3, 2]
+    bases = [sum(counts[:number]) for number in range(len(counts))]
+    for base, count in zip(bases, counts, strict=True):
+        records = [
+            Record(offset, 1000 + offset, b"k", b"v") for offset in range(base, base + count)
+        ]
+        write_segment(folder, write_batch(records, base_offset=base), base)
+    return bases
+
+
+@pytest.mark.checks("DISK-65", "DISK-69")
+@pytest.mark.parametrize(
+    ("log", "name", "lost"),
+    [
+        (2, 15, (6, 9)),  # the name of another one, which is gone, as is a third
+        (2, 15, (6,)),
+        (4, 4125, ()),  # at the end of the partition, though it is of the middle
+        (0, 4125, ()),
+    ],
+)
+def test_a_log_of_one_batch_under_a_later_name_keeps_its_offsets(
+    log: int, name: int, lost: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Its batch got the name as base offset, though its own offsets were missing; or was set aside.
+
+    Or 4095 offsets before its name were told as perhaps lost.
+    """
+    folder = tmp_path / "t-0"
+    bases = one_batch_logs(folder)
+    own = [(folder / name_of(base, ".log")).read_bytes() for base in bases]
+    (folder / name_of(bases[log], ".log")).replace(folder / name_of(name, ".log"))
+    for number in lost[1:]:
+        (folder / name_of(bases[number], ".log")).unlink()
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.restored_batches, saved.set_aside_batches) == (0, 0)
+    offsets = sum(bases[number + 1] - bases[number] for number in lost)
+    assert saved.lost_offsets + saved.unproven_offsets == offsets
+    data = b"".join(one.read_bytes() for one in sorted((tmp_path / "out" / "t-0").glob("*.log")))
+    assert data == b"".join(one for number, one in enumerate(own) if number not in lost)
+
+
 @pytest.mark.checks("DISK-1", "LOG-4", "DISK-5")
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
 def test_what_is_no_file_is_no_log(kind: str, tmp_path: Path) -> None:
@@ -314,9 +376,12 @@ def test_what_is_no_file_is_no_log(kind: str, tmp_path: Path) -> None:
     """
     folder = aged(copied_partition("plain", tmp_path))
     odd = folder / name_of(100, ".log")
-    {"folder": odd.mkdir, "pipe": lambda: os.mkfifo(odd), "link": lambda: odd.symlink_to(odd)}[
-        kind
-    ]()
+    if kind == "folder":
+        odd.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to(odd)
     found, (told,) = verified(folder)
     laws = {"DISK-1", "LOG-4"} if kind == "link" else {"DISK-1"}  # a link may have led to a log
     assert laws == {one.law for one in found if one.is_defect}
