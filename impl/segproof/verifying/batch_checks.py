@@ -32,7 +32,7 @@ from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_of
 from segproof.reading.rows import Bools, shifted
 from segproof.stretches.kafka.facts import NO_ENTRIES
-from segproof.stretches.kafka.rules import DENSE_BATCHES_MIN
+from segproof.stretches.kafka.rules import DENSE_BATCHES_MIN, is_odd_jump
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -77,8 +77,6 @@ declare("partition-log", Severity.NOTE,
     " replica"), "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
-JUMP_MIN = 1 << 12
-"""A gap of so many offsets is seldom one bit wide by chance."""
 ONE_BIT = writes(
     "compare the end of the log with another replica; if the offset is wrong, `segproof salvage"
     " DIR --out DIR2` sets this batch aside, and a broker would go on behind it"
@@ -388,8 +386,8 @@ class BatchCheck(LogCheck):
             return False
         indexed = self._log.offsets is not None and self._log.offsets.last_offset == reach
         is_last = self._before_gap == self._batches - 1 >= DENSE_BATCHES_MIN
-        is_bit = self._missing.bit_count() == 1 and not self._due & self._missing
-        return is_last and is_bit and JUMP_MIN <= self._missing <= INT32_MAX and not indexed
+        is_odd = is_odd_jump(self._due, self._due + self._missing)
+        return is_last and is_odd and self._missing <= INT32_MAX and not indexed
 
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment

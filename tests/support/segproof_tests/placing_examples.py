@@ -142,6 +142,8 @@ EXAMPLES = (
             "0-9 10-19k 84-89", "kept kept aside"),
     Example("PLACE-9", "Compaction may have left 20 to 83 out.", "0-9 10-19 84-89",
             "kept kept kept", SPARED),
+    Example("PLACE-9", "Compaction may have left 18 to 49 out.",
+            "0..17 50-50", "kept " * 19, SPARED),
     Example("PLACE-9", "An entry of the offset index states the same offset.",
             "0..17 82-82i", "kept " * 19, SPARED),
     Example("PLACE-9", "The name of the log states the same offset.",

@@ -121,18 +121,29 @@ def test_a_last_batch_one_bit_away_from_the_next_offset_is_doubtful(tmp_path: Pa
         assert is_told == [one.is_defect for one in found]
         return [one.severity for one in found]
 
-    many, high, whole = range(17), 17 + (1 << 12), [Severity.NOTE]
+    many, high, whole = range(17), 17 + (1 << 6), [Severity.NOTE]
     assert [Severity.WARNING] == told(*many, high)
     assert [Severity.WARNING] == told(*many, 17 + (1 << 30))
     assert whole == told(*many, high + 1)
-    assert whole == told(*many, 17 + (1 << 10))
+    assert whole == told(*many, 17 + (1 << 5))
     assert whole == told(*many, high, high + 1)
     assert whole == told(*many[1:], high)
-    assert whole == told(*many[:-1], 17 + (1 << 12))
+    assert whole == told(*many[:-1], high)
     entry = high.to_bytes(4, "big") + (17 * len(batch(0))).to_bytes(4, "big")
     assert whole == told(*many, high, index=entry)
     (folder / f"{high + 2:020d}.log").write_bytes(b"")
     assert whole == told(*many, high)
+
+
+@pytest.mark.checks("DISK-19")
+@pytest.mark.parametrize("bit", range(10))
+def test_a_salvage_sets_a_last_batch_aside_if_verify_doubts_it(bit: int, tmp_path: Path) -> None:
+    """Compaction leaves small gaps, of which a half are one bit wide: a sound log once lost one."""
+    log = log_of(0, 1024, key=b"k") + batch(1024 + (1 << bit), key=b"k")
+    folder = write_segment(tmp_path / "t-0", log)
+    is_doubted = any(one.is_defect for one in verify(folder))
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (bit >= 6, is_doubted) == (is_doubted, told.set_aside_batches == 1)
 
 
 @pytest.mark.checks("BATCH-3")

@@ -25,6 +25,9 @@ DENSE_BATCHES_MIN = 17
 """Batches in a row that leave no offset out, so that compaction is not at work in the log.
 Compaction leaves out offsets here and there: two in a row prove little, and with 100 no short log
 would be asked."""
+ODD_JUMP_MIN = 64
+"""Offsets that a last batch leaves out, at least, if compaction may be why. Of two smaller gaps one
+is one bit of an offset by chance; of gaps of 64 or more it is one of a hundred."""
 FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
@@ -408,13 +411,19 @@ def _odd_end(desk: Desk) -> None:
         return  # the log's name states it too
     if log.next_base_offset is not None:
         return  # it is the last one of a log that is placed alone, or the next one is empty
-    is_bit = (int(desk.firsts[row]) ^ desk.last(before) + 1).bit_count() == 1
+    due, first = desk.last(before) + 1, int(desk.firsts[row])
+    is_uncleaned = 0 <= log.keyless_from < due
+    is_odd = is_odd_jump(due, first, 1 if is_uncleaned else ODD_JUMP_MIN)
     # A hole between explains the jump.
-    if not (is_last and is_bit and desk.touches(before, row)):
+    if not (is_last and is_odd and desk.touches(before, row)):
         return
-    is_uncleaned = 0 <= log.keyless_from <= desk.last(before)
     if is_uncleaned or _are_dense(desk, desk.kept[-2::-1].tolist()):
         desk.set_aside([row])
+
+
+def is_odd_jump(due: int, first: int, least: int = ODD_JUMP_MIN) -> bool:
+    """Return whether `first` is at least `least` offsets after `due`, and one bit away from it."""
+    return first - due >= least and (first ^ due).bit_count() == 1
 
 
 def _are_dense(desk: Desk, rows: list[int]) -> bool:
@@ -521,7 +530,9 @@ RULES = (
          " offset out, or if a record of one of them has no key: compaction removes such records,"
          " and has left nothing out after one.",
          "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
-         " index entry or the log's name states its offset, and if another log follows.", _odd_end),
+         " index entry or the log's name states its offset, and if another log follows. A jump of"
+         f" less than {ODD_JUMP_MIN} offsets stays if all records have keys: compaction removes the"
+         " older records of a key.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
