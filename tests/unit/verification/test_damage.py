@@ -138,7 +138,7 @@ def test_a_last_batch_one_bit_away_from_the_next_offset_is_doubtful(tmp_path: Pa
 @pytest.mark.checks("DISK-19")
 @pytest.mark.parametrize("bit", range(10))
 def test_a_salvage_sets_a_last_batch_aside_if_verify_doubts_it(bit: int, tmp_path: Path) -> None:
-    """Compaction leaves small gaps, of which a half are one bit wide: a sound log once lost one."""
+    """Half of the small gaps that compaction leaves are one bit wide: a sound log once lost one."""
     log = log_of(0, 1024, key=b"k") + batch(1024 + (1 << bit), key=b"k")
     folder = write_segment(tmp_path / "t-0", log)
     is_doubted = any(one.is_defect for one in verify(folder))
