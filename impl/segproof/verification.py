@@ -123,6 +123,7 @@ def _count_lost(partition: Partition, files: Files, known: Mapping[str, KnownLog
         lambda segment, _: known[segment.path(".log")].foreign_end,
         cut_outs,
         lambda path: known[path].sound_to,
+        lambda path: known[path].framed,
     )
     try:
         told = planned_salvage(partition, judge, files)

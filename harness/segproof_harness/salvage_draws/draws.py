@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One draw: a sound log, damage, a salvage, and a verdict; all of it follows from the seed."""
 
+import os
 import tempfile
 import traceback
 from collections.abc import Mapping
@@ -25,6 +26,9 @@ FILES_KEPT = 0.7
 """How often a file beside the logs is still there."""
 TORN = "DUMP-6"
 """The law of a batch that the end of its log cuts off."""
+WRITTEN_SECONDS = (1_700_000_000, 1_700_000_000)
+"""When the files of a partition were read and written: `verify` waits for a broker that has written
+within the last second."""
 STACK = 3
 """Calls of an exception that a verdict keeps."""
 
@@ -117,6 +121,8 @@ def judge_damaged(
     logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
     for name, data in {**logs, **others}.items():
         (source / name).write_bytes(data)
+        os.utime(source / name, WRITTEN_SECONDS)
+    os.utime(source, WRITTEN_SECONDS)
     verdict = Verdict("kafka", partition.words, [str(one) for one in damaged.done])
     saved = _saved(source, target, salvager, verdict)
     if saved is not None:

@@ -151,7 +151,7 @@ def _first_batch(file: ReadOnlyFile) -> OneBatch | None:
         return known
     # No sound batch with offsets begins at byte 0: a later one is looked for.
     source = LogSource(UNKNOWN_NAME, None, lambda: file, end=HEAD_BYTES)
-    rows = frame_log(ReadableParts(file), source)[1]
+    rows = frame_log(ReadableParts(file), source).rows
     is_sound = rows["is_loadable"] & ~rows["is_mended"] & (rows["first"] >= 0)
     sound = rows[is_sound & (rows["first"] <= rows["last"])]
     starts = sound["start"][sound["reach"] == sound["reach"].max(initial=Reach.SEARCH)]

@@ -64,15 +64,20 @@ def keyless_in(file: File) -> int | None:
     asked: list[np.void] = []
     for table in check_batches(file).tables():
         rows = table[are_of_records(table)]
+        if not asked and len(rows) and _is_sound_keyless(file, rows[0]):
+            return int(rows["last_offset"][0])
         asked += [row.copy() for row in rows[:: max(1, len(rows) // KEYS_ASKED)]]
         while len(asked) > KEYS_ASKED:
             asked = [*asked[:-1:2], asked[-1]]
-    for row in asked:
-        position, size, magic = (int(row[name]) for name in ("position", "size_bytes", "magic"))
-        batch = RecordBatch(file, position, size, magic, in_file=True)
-        if batch.is_valid() and has_keyless(file, row, MAX_BATCH_BYTES):
-            return int(row["last_offset"])
-    return None
+    found = (row for row in asked[1:] if _is_sound_keyless(file, row))
+    return next((int(row["last_offset"]) for row in found), None)
+
+
+def _is_sound_keyless(file: File, header: np.void) -> bool:
+    """Return whether the batch of a row has a right checksum, and a record without a key."""
+    position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
+    batch = RecordBatch(file, position, size, magic, in_file=True)
+    return batch.is_valid() and has_keyless(file, header, MAX_BATCH_BYTES)
 
 
 def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from segproof.files import ReadOnlyFile
 from segproof.stretches.kafka.desk import Fate
-from segproof.stretches.kafka.facts import NO_ENTRIES, Entries, Facts
-from segproof.stretches.kafka.framing import LogSource
-from segproof.stretches.kafka.in_place import place_alone
+from segproof.stretches.kafka.facts import NO_ENTRIES, Entries, Facts, FramedLog
+from segproof.stretches.kafka.framing import LogSource, frame_log
+from segproof.stretches.kafka.in_place import place_framed
 from segproof.stretches.kafka.log_spans import spans_of
 from segproof.stretches.kafka.placing import Placement
 from segproof.stretches.spans import Span
@@ -31,6 +31,8 @@ class LogPlacement:
 
     facts: Facts
     placement: Placement
+    framed: FramedLog
+    """The facts as they were before stretches were opened."""
 
     def spans(self) -> Iterator[Span]:
         """Yield the spans of the log; they touch, and leave no byte out."""
@@ -79,21 +81,26 @@ def placement_of_log(
     entries: Entries = NO_ENTRIES,
     start: int = 0,
     sound_to: int = 0,
+    framed: FramedLog | None = None,
 ) -> LogPlacement:
     """Read an open log, and decide what becomes of each batch.
 
     The offsets are those in the names of the log and of the next one. `start`, `end` and `sound_to`
-    are as for `LogSource`. Memory: as `place_alone`. Raises: OSError, also for blocks that the disk
-    does not return; CorruptRecordError if the log is changed meanwhile.
+    are as for `LogSource`. `framed` is what an earlier reading found; it is taken if the log had
+    these names and this length. Memory: as `place_alone`. Raises: OSError, also for blocks that the
+    disk does not return; CorruptRecordError if the log is changed meanwhile.
     """
     source = LogSource(
         base_offset, next_base_offset, lambda: _LeftOpen(file), lambda: entries, start, end,
         sound_to=sound_to,
     )  # fmt: skip
-    facts, placement = place_alone(source)
-    if facts.logs[0].unreadable_bytes:
+    size = file.size() if end is None else end
+    if framed is None or not framed.is_of(base_offset, next_base_offset, size):
+        framed = frame_log(_LeftOpen(file), source)
+    if framed.log.unreadable_bytes:
         raise OSError(errno.EIO, "a block can't be read", file.path)
-    return LogPlacement(facts, placement)
+    facts, placement = place_framed(Facts((framed.log,), framed.rows), source)
+    return LogPlacement(facts, placement, framed)
 
 
 class _LeftOpen(ReadableParts):

@@ -15,11 +15,16 @@ from segproof.reading.asked_entries import asked_entries
 from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.offset_entries import entries_in
 from segproof.salvaging.gaps import Gap, LogGap
+from segproof.stretches.kafka.facts import FramedLog
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 
 def _nothing_sound(_path: str) -> int:
     return 0
+
+
+def _nothing_framed(_path: str) -> None:
+    return None
 
 
 class SegmentJudge(NamedTuple):
@@ -31,6 +36,8 @@ class SegmentJudge(NamedTuple):
     """Returns the gaps that held batches, and how many offsets the log lacks in other gaps."""
     sound_to: Callable[[str], int] = _nothing_sound
     """Returns up to which byte of the log at a path all checksums are known to be right."""
+    framed: Callable[[str], FramedLog | None] = _nothing_framed
+    """Returns what is known of all batches of the log at a path, or None."""
 
 
 class OtherLogs(NamedTuple):

@@ -28,7 +28,14 @@ from segproof.salvaging.new_logs import KeptBatches
 from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import OtherLogs, SegmentJudge, other_logs
 from segproof.stretches.kafka.desk import Fate
-from segproof.stretches.kafka.facts import NO_ENTRIES, Facts, Int64s, NeedsBatches, Part
+from segproof.stretches.kafka.facts import (
+    NO_ENTRIES,
+    Facts,
+    FramedLog,
+    Int64s,
+    NeedsBatches,
+    Part,
+)
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
 from segproof.stretches.kafka.in_place import IN_PLACE, LogFates, rows_of_log
 from segproof.stretches.kafka.placing import Placement, place_all
@@ -205,7 +212,7 @@ def place_partition(
             logs.append(PlacedLog(*log, following[log], is_right, error=error))
         elif segment.path(".log") in others.paths or not segment.held_by:
             logs.append(_lost_log(segment, others, files))
-    sources = [_source(log, files, judge.sound_to(log.path)) for log in logs]
+    sources = [_source(log, files, judge) for log in logs]
     facts = frame_partition(sources, on_bytes)
     wrong = tuple(one for one in named.values() if one not in ordered)
     right = _right_names(logs, facts, files)
@@ -249,12 +256,22 @@ def _error_of(path: str, files: Files) -> str:
     return ""
 
 
-def _source(log: PlacedLog, files: Files, sound_to: int) -> LogSource:
+def _source(log: PlacedLog, files: Files, judge: SegmentJudge) -> LogSource:
     return LogSource(
         log.base_offset, log.next_base_offset, partial(files.open, log.path),
         lambda: entries_beside(log.named, files) if log.is_indexed else NO_ENTRIES,
-        is_missing=not log.is_read, sound_to=sound_to,
+        is_missing=not log.is_read, sound_to=judge.sound_to(log.path),
+        framed=_framed(log, files, judge),
     )  # fmt: skip
+
+
+def _framed(log: PlacedLog, files: Files, judge: SegmentJudge) -> FramedLog | None:
+    """Return what is known of a log if it was read under the same names, and is as long still."""
+    known, status = judge.framed(log.path), files.status(log.path)
+    if known is None or status is None or not log.is_indexed:
+        return None
+    is_same = known.is_of(log.base_offset, log.next_base_offset, status.size_bytes)
+    return known if is_same else None
 
 
 # --- names

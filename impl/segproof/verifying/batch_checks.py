@@ -83,6 +83,9 @@ ONE_BIT = writes(
 )
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
+TAIL_BYTES_MAX = 1 << 20
+"""Bytes of a torn batch, at most: Kafka's default limit of a batch. More are another damage: sound
+batches may follow it, and it would be searched twice."""
 PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38,"
@@ -108,6 +111,8 @@ class BatchCheck(LogCheck):
         """What lies from the first damage on."""
         self._placed: LogPlacement | None = None
         """What becomes of each batch of the log; None as long as no damage is known."""
+        self._is_tail = False
+        """Whether that is known of the bytes behind the last batch only."""
         self._gaps = 0
         self._missing = 0
         self._has_sound_gap = False
@@ -452,12 +457,15 @@ class BatchCheck(LogCheck):
                 entries = entries_of(log.offsets, base_offset)
             place = partial(placement_of_log, log.file, end=log.size, entries=entries)
             try:
-                if self._damage is None and start == log.scan.end_position:
+                is_short = log.size - start <= TAIL_BYTES_MAX
+                if self._damage is None and start == log.scan.end_position and is_short:
                     # After a crash a tail is torn: then nothing before it has to be read again.
                     tail = place(base_offset + log.reach + 1, following, start=start)
                     self._placed = None if tail.has_batches else tail
+                    self._is_tail = self._placed is not None
                 if self._placed is None:
-                    self._placed = place(base_offset, following, sound_to=start)
+                    known = log.framed
+                    self._placed = place(base_offset, following, sound_to=start, framed=known)
             except CorruptRecordError:  # it was changed meanwhile: what follows is not known
                 return LogDamage(start, unsearched_from=start, last_sound_offset=base_offset - 1)
         damage = damage_of_log(self._placed, start, self._is_lost)
@@ -476,5 +484,6 @@ class BatchCheck(LogCheck):
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on what the first damage costs."""
         carry.damage = self._damage
+        carry.framed = None if self._placed is None or self._is_tail else self._placed.framed
         carry.missing_offsets = self._missing
         carry.has_sound_gap = self._has_sound_gap

@@ -12,6 +12,7 @@ from segproof.files import File
 from segproof.inventory.segments import Segment
 from segproof.reading.cleaner_traces import is_lost_in
 from segproof.reading.keyless_records import keyless_in
+from segproof.stretches.kafka.facts import FramedLog
 from segproof.verifying.index_file_checks import (
     OffsetIndexFile,
     TimeIndexFile,
@@ -62,6 +63,8 @@ class LogPass:
     transactions: TransactionIndexFile | None
     """The index files, each checked by itself; None: it is not there, or can't be read."""
     scan: LogScan
+    framed: FramedLog | None
+    """What an earlier look found of the log, if it has not changed since."""
     first_of_next: Callable[[], int | None] = _unknown
     """Reads the first offset of the next segment's log; None if it has none, or can't be read."""
     begins_elsewhere: Callable[[int], bool] = _is_not

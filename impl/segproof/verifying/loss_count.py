@@ -18,6 +18,7 @@ from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.keyless_records import KeylessEnds, first_keyless
 from segproof.reading.log_damage import LogDamage
 from segproof.reading.queue_units import LostMessages
+from segproof.stretches.kafka.facts import FramedLog
 from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.segment_carry import LogCarry
 
@@ -58,15 +59,17 @@ class KnownLog(NamedTuple):
     cut_outs: list[CutOutGap]
     missing_offsets: int
     """In no batch, and in none of these gaps."""
+    framed: FramedLog | None = None
+    """As `LogCarry.framed`."""
 
     @classmethod
     def of(cls, carry: LogCarry) -> "KnownLog":
         """Return it from what a segment hands on."""
         is_sound = carry.sound_batches == carry.batches
         sound_to = carry.end_position if is_sound else 0
-        sound_to = sound_to if carry.damage is None else min(sound_to, carry.damage.position)
+        sound_to = sound_to if carry.damage is None else carry.damage.position
         others = carry.missing_offsets - sum(one.size for one in carry.cut_outs)
-        return cls(sound_to, carry.foreign_end, carry.cut_outs, others)
+        return cls(sound_to, carry.foreign_end, carry.cut_outs, others, carry.framed)
 
 
 class Lost(NamedTuple):

@@ -16,6 +16,7 @@ from segproof.inventory.segments import FileState
 from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.keyless_records import EndBatch
 from segproof.reading.log_damage import LogDamage
+from segproof.stretches.kafka.facts import FramedLog
 
 _FIRST = (
     "epoch", "position", "kind", "data_epoch", "data_position", "base_sequence", "last_sequence",
@@ -169,6 +170,8 @@ class LogCarry:
     """Whether the log has bytes, and none of them is of a batch that can be read."""
     damage: LogDamage | None = None
     """What the first damage of the log costs; None: all batches are sound."""
+    framed: FramedLog | None = None
+    """All that was found of a damaged log. It does not travel as bytes: then it is read again."""
 
 
 Seen = tuple[FileState, ...]

@@ -27,6 +27,7 @@ from segproof.reading.log_extents import logs_from
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.offset_entries import entries_of
 from segproof.reading.overlapping_logs import Overlap
+from segproof.stretches.kafka.facts import FramedLog
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.copies_beside import copies_beside, hints_with
 from segproof.verifying.cut_out_checks import CutOutCheck
@@ -127,12 +128,19 @@ class SegmentCheck:
     """Checks one segment; iterate `run` to the end, then `carry` is what follows from it."""
 
     def __init__(
-        self, segment: Segment, reporter: Reporter, files: Files, scan: Scanning | None = None
+        self,
+        segment: Segment,
+        reporter: Reporter,
+        files: Files,
+        scan: Scanning | None = None,
+        framed: FramedLog | None = None,
     ) -> None:
+        """`framed` is what an earlier look found of the log, if it has not changed since."""
         self._segment = segment
         self._reporter = reporter
         self._files = files
         self._scan = scan or whole_scan
+        self._framed = framed
         self._is_open = False
         """Whether its log could be opened. Else no index can be made of it."""
         self.carry = LogCarry()
@@ -186,6 +194,7 @@ class SegmentCheck:
                     times,
                     transactions,
                     scan,
+                    self._framed,
                     lambda: _first_of_next(segment, self._files),
                     lambda offset: _begins_elsewhere(segment, offset, self._files),
                     lambda log: _has_other_index(log, self._files),

@@ -13,13 +13,14 @@ Laws: DISK-2.
 
 from collections.abc import Iterator
 
-from segproof.files import Files
+from segproof.files import Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.inventory.segment_listing import ALL_FILES, Listings
 from segproof.inventory.segments import FileState, Segment, state_of
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
+from segproof.reading.live_writer import has_rested as is_at_rest
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import Scanning, SegmentCheck
@@ -53,11 +54,15 @@ class SteadyCheck:
         self._scan = scan
         self._listings = listings or Listings(self._files)
         self._next_seen = self._next_log(segment)
+        self._first_status: FileStatus | None = None
+        """What the log was before the first look, if nothing had changed it a moment before."""
         self.findings: list[Finding] = []
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
         """Look, and look again where needed; yield the bytes read since the last time."""
+        status = self._log_status()
+        self._first_status = status if status is not None and is_at_rest(status) else None
         yield from self._look(self._segment, self._scan)
         first = self.findings
         is_named = not any(one.law in OF_NAMES for one in first)
@@ -88,10 +93,17 @@ class SteadyCheck:
         self._explain_by_shrinking(first, segment)
 
     def _look(self, segment: Segment, scan: Scanning | None = None) -> Iterator[int]:
-        reporter = _reporter(segment, self._wanted)
-        check = SegmentCheck(segment, reporter, self._files, scan)
+        reporter, known = _reporter(segment, self._wanted), self._first_status
+        framed = self.carry.framed if known is not None and known == self._log_status() else None
+        check = SegmentCheck(segment, reporter, self._files, scan, framed)
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
+
+    def _log_status(self) -> FileStatus | None:
+        try:
+            return self._files.status(self._segment.path(".log"))
+        except OSError:
+            return None
 
     def _is_certain(self, segment: Segment) -> bool:
         """Return whether a segment is closed and has not changed since it was listed.

@@ -9,7 +9,7 @@ import pytest
 
 from segproof.reading.log_damage import damage_of_log
 from segproof.reading.log_placement import LogPlacement
-from segproof.stretches.kafka.facts import Facts
+from segproof.stretches.kafka.facts import Facts, FramedLog
 from segproof.stretches.kafka.log_spans import spans_of
 from segproof.stretches.kafka.placing import place_all
 from segproof_tests.partition_facts import BYTES, facts_of
@@ -24,7 +24,8 @@ def placed(line: str, **log: int) -> LogPlacement:
     """Return the fates of a line of facts whose first log differs in some of its own."""
     facts = facts_of(line)
     first = replace(facts.logs[0], **log)  # type: ignore[arg-type]
-    return LogPlacement(*place_all(Facts((first, *facts.logs[1:]), facts.rows), unopened))
+    facts = Facts((first, *facts.logs[1:]), facts.rows)
+    return LogPlacement(*place_all(facts, unopened), FramedLog(first, facts.rows))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def test_times_are_of_the_batches_that_have_one() -> None:
     rows = facts.rows.copy()
     rows["min_time"], rows["max_time"] = (-1, 700, 500), (-1, 800, 600)
     facts = Facts(facts.logs, rows)
-    (span,) = LogPlacement(*place_all(facts, unopened)).spans()
+    placement = LogPlacement(*place_all(facts, unopened), FramedLog(facts.logs[0], rows))
+    (span,) = placement.spans()
     assert (500, 800) == (span.min_timestamp, span.max_timestamp)
     assert np.all(rows["batches"] == 1)

@@ -14,6 +14,8 @@ from segproof.layouts import kafka as layouts
 Int64Array = NDArray[np.int64]
 _MESSAGE = layouts.MESSAGE_1.dtype_within(layouts.BATCH_HEADER_BYTES)
 _MAGIC_AT = layouts.BATCH["magic"].place
+_KEY_LENGTHS_AT = layouts.MESSAGE_1["key_length"].place, layouts.MESSAGE_0["key_length"].place
+_LENGTH_BYTES = 4
 
 
 class _Headers:
@@ -27,6 +29,8 @@ class _Headers:
         self.batches: NDArray[Any] = np.ndarray((count,), layouts.BATCH.dtype, padded, 0, (1,))
         self.messages: NDArray[Any] = np.ndarray((count,), _MESSAGE, padded, 0, (1,))
         self._bytes, self._count = np.frombuffer(padded, np.uint8), count
+        self._ints: NDArray[Any] = np.ndarray((len(padded) - 3,), ">i4", padded, 0, (1,))
+        self._known_bytes = len(data)
 
     def byte(self, place: int) -> NDArray[np.uint8]:
         """Return one byte of each header, by its place in it."""
@@ -39,21 +43,37 @@ class _Headers:
         fits: NDArray[np.bool_] = (counts >= 0) & (counts <= last_deltas + 1)
         return fits
 
+    def lengths_fit(self, rows: Int64Array, sizes: Int64Array) -> NDArray[np.bool_]:
+        """Return which messages of magic 0 or 1 end where the lengths of key and value lead.
+
+        Also those whose value begins behind the data.
+        """
+        key_lengths = np.where(self.byte(_MAGIC_AT)[rows] == 1, *_KEY_LENGTHS_AT) + rows
+        at = key_lengths + _LENGTH_BYTES + np.maximum(self._ints[key_lengths], 0, dtype=np.int64)
+        is_known = at + _LENGTH_BYTES <= self._known_bytes
+        lengths = self._ints[np.where(is_known, at, 0)]
+        ends = at + _LENGTH_BYTES + np.maximum(lengths, 0, dtype=np.int64)
+        fits: NDArray[np.bool_] = (ends == rows + sizes) | ~is_known
+        return fits
+
 
 def starts_by_size(data: bytes, count: int, room: int) -> list[int]:
     """Return the positions, among the first `count` bytes of `data`, at which a batch may begin.
 
-    Sizes decide, and no offset does. The log has `room` bytes from the first byte of `data` on: no
-    batch ends later.
+    Sizes and lengths decide, and no offset does. The log has `room` bytes from the first byte of
+    `data` on: no batch ends later.
     """
     headers = _Headers(data, count)
     magics = headers.byte(_MAGIC_AT)
     rows = np.flatnonzero(magics <= 2)
     sizes = headers.batches["size"][rows].astype(np.int64) + layouts.LOG_OVERHEAD_BYTES
-    rows = rows[(sizes >= layouts.LEGACY_MIN_BYTES) & (rows + sizes <= room)]
+    has_room = (sizes >= layouts.LEGACY_MIN_BYTES) & (rows + sizes <= room)
+    rows, sizes = rows[has_room], sizes[has_room]
     attributes = headers.batches["attributes"][rows]
     is_new = headers.counts_fit(rows) & (attributes >= 0) & (attributes < 128)
-    starts: list[int] = rows[is_new | (magics[rows] < 2)].tolist()
+    is_old = magics[rows] < 2
+    is_new[is_old] = headers.lengths_fit(rows[is_old], sizes[is_old])
+    starts: list[int] = rows[is_new].tolist()
     return starts
 
 
@@ -72,9 +92,10 @@ def starts_by_offset(data: bytes, count: int, above: int, below: int) -> Int64Ar
     rows = np.flatnonzero(is_old | is_new)
     offsets = headers.batches["base_offset"][rows]
     rows = rows[(above < offsets) & (offsets < below)]
-    headed = headers.batches[rows]
-    is_counted = is_new[rows] & headers.counts_fit(rows) & (headed["last_offset_delta"] >= 0)
-    is_counted &= headed["crc"] != 0  # zeros are no header
+    # Zeros are no header.
+    is_new = is_new[rows] & (headers.batches["crc"][rows] != 0)
     is_old = is_old[rows] & (headers.messages["crc"][rows] != 0)
-    starts: Int64Array = rows[is_counted | is_old]
+    new = rows[is_new]
+    is_new[is_new] = headers.counts_fit(new) & (headers.batches["last_offset_delta"][new] >= 0)
+    starts: Int64Array = rows[is_new | is_old]
     return starts

@@ -159,6 +159,21 @@ class LogFacts:
         return limit if self.next_base_offset is None else min(limit, self.next_base_offset)
 
 
+class FramedLog(NamedTuple):
+    """What one reading found of one log."""
+
+    log: LogFacts
+    rows: Rows
+    """Their `log` is 0."""
+
+    def is_of(self, base_offset: int, next_base_offset: int | None, size: int) -> bool:
+        """Return whether the log had these names, and this length."""
+        log = self.log
+        return (log.base_offset, log.next_base_offset, log.size) == (
+            base_offset, next_base_offset, size,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All that was found of a partition."""

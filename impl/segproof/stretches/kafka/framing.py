@@ -32,6 +32,7 @@ from segproof.stretches.kafka.facts import (
     Bools,
     Entries,
     Facts,
+    FramedLog,
     Int64s,
     LogFacts,
     NeedsBatches,
@@ -97,6 +98,8 @@ class LogSource:
     """Whether the log is not there, or can't be read; then it is not opened."""
     sound_to: int = 0
     """Batches up to this byte are known to have right checksums: only their headers are read."""
+    framed: FramedLog | None = None
+    """What an earlier reading found of it, with the same names and entries; it is believed."""
 
 
 def frame_partition(
@@ -114,18 +117,21 @@ def frame_partition(
             bounds = log.base_offset, log.next_base_offset
             found.append(LogFacts(*bounds, size=0, zeros_from=0, is_missing=True))
             continue
-        with closing(ReadableParts(log.open())) as file:
-            facts, own = frame_log(file, log, on_bytes)
+        framed = log.framed
+        if framed is None:
+            with closing(ReadableParts(log.open())) as file:
+                framed = frame_log(file, log, on_bytes)
+        own = framed.rows.copy()
         own["log"] = number
-        found.append(facts)
+        found.append(framed.log)
         rows.append(own)
     return Facts(tuple(found), np.concatenate(rows))
 
 
 def frame_log(
     file: ReadableParts, log: LogSource, on_bytes: Callable[[int], None] = lambda count: None
-) -> tuple[LogFacts, Rows]:
-    """Read one log; the rows have 0 as `log`. Memory and Raises: as `frame_partition`."""
+) -> FramedLog:
+    """Read one log. Memory and Raises: as `frame_partition`."""
     return _Framing(file, log, on_bytes).run()
 
 
@@ -201,15 +207,17 @@ class _Noted:
 
         That is an offset after the batch before it. The batches come in their order.
         """
-        firsts, starts = first_offsets(table), table["position"]
-        lasts = np.append(self._last, table["last_offset"][:-1])
+        starts, before = table["position"], self._last
         self._last = int(table["last_offset"][-1])
-        at = np.searchsorted(self.positions, starts)
-        has_one = np.append(self.positions, -1)[at] == starts
-        stated = np.append(self.offsets, -1)[at]
-        is_later = has_one & (lasts < stated) & (stated < firsts)
-        later: Int64s = starts[is_later].astype(np.int64)
-        return later
+        near = slice(*np.searchsorted(self.positions, (starts[0], starts[-1] + 1)).tolist())
+        positions, stated = self.positions[near], self.offsets[near]
+        is_first = np.append(True, positions[1:] != positions[:-1])[: len(positions)]
+        at = np.searchsorted(starts, positions)
+        known = np.flatnonzero(is_first & (starts[at] == positions))
+        at, stated = at[known], stated[known]
+        lasts = np.where(at > 0, table["last_offset"][at - 1], before)
+        later = (lasts < stated) & (stated < first_offsets(table[at]))
+        return positions[known][later]
 
     def note(self, table: BatchTable, rows: Rows) -> None:
         """Set what entries state of the rows that were made of batches in their order."""
@@ -219,23 +227,24 @@ class _Noted:
         ends = int(starts[0]), int(starts[-1] + table["size_bytes"][-1])
         near = slice(*np.searchsorted(self.positions, ends).tolist())
         offsets, positions = self.offsets[near], self.positions[near]
+        if not len(positions):
+            return
         place = np.searchsorted(starts, positions, "right") - 1
-        found = table[place]
-        is_right = (found["position"] == positions) & (first_offsets(found) <= offsets)
-        is_right &= offsets <= found["last_offset"]
+        begins, lasts = starts[place], table["last_offset"][place]
+        firsts = np.where(table["magic"][place] == 2, table["base_offset"][place], lasts)
+        is_inside = positions < begins + table["size_bytes"][place]
+        has_offset = (firsts <= offsets) & (offsets <= lasts)
+        is_right = (begins == positions) & has_offset
         rows["is_indexed"] = np.isin(rows["start"], positions[is_right]) & (rows["batches"] == 1)
-        is_other = (offsets < first_offsets(found)) | (found["last_offset"] < offsets)
-        is_other &= found["position"] < positions
-        is_other &= positions < found["position"] + found["size_bytes"]
+        is_other = ~has_offset & (begins < positions) & is_inside
         row = np.searchsorted(rows["start"], positions, "right") - 1
         np.add.at(rows["led"], row[is_right], 1)
         np.add.at(rows["misled"], row[is_other], 1)
         self.right += int(np.count_nonzero(is_right))
         self.right_to = int(positions[is_right].max(initial=self.right_to))
-        is_inside = positions < found["position"] + found["size_bytes"]
         # One bit of a base offset is wrong, and the entry is of this log.
-        bits = offsets ^ found["last_offset"]
-        is_inside &= (found["position"] != positions) | (bits & (bits - 1) != 0)
+        bits = offsets ^ lasts
+        is_inside &= (begins != positions) | (bits & (bits - 1) != 0)
         self.wrong += int(np.count_nonzero(~is_right & is_inside))
 
     def beyond(self, position: int) -> Iterator[tuple[int, int]]:
@@ -273,7 +282,7 @@ class _Framing:
         self._told = log.start
         self._sound_to = log.sound_to
 
-    def run(self) -> tuple[LogFacts, Rows]:
+    def run(self) -> FramedLog:
         at, reach = self._step_over_sound(), Reach.SIZES
         while at < self._size:
             at = self._walk(at, reach)
@@ -301,7 +310,7 @@ class _Framing:
             indexed_to=self._noted.largest_from(end), keyless_from=self._keyless_from(rows),
         )  # fmt: skip
         self._tell(self._size)
-        return facts, rows
+        return FramedLog(facts, rows)
 
     def _tell(self, position: int) -> None:
         done, self._told = self._told, max(self._told, position)
@@ -318,7 +327,8 @@ class _Framing:
         if is_led and not len(later):
             plain = plain_rows_of(table, reach, self._log, EDGE_BATCHES)
         rows = _rows_at(self._file, table, reach, data) if plain is None else plain
-        rows["is_misindexed"] = np.isin(rows["start"], later)
+        if len(later):
+            rows["is_misindexed"] = np.isin(rows["start"], later)
         if data is None:
             self._noted.note(table, rows)
         return rows

@@ -97,7 +97,11 @@ def place_alone(source: LogSource) -> tuple[Facts, Placement]:
     limits nothing. Memory: as `frame_partition` and `place`. Raises: OSError for any trouble but
     blocks that the disk does not return; CorruptRecordError if the log changes meanwhile.
     """
-    facts = frame_partition([source])
+    return place_framed(frame_partition([source]), source)
+
+
+def place_framed(facts: Facts, source: LogSource) -> tuple[Facts, Placement]:
+    """Place what was read of one log, as `place_alone`."""
     rows, (log,) = facts.rows, facts.logs
     beyond = int(rows["batches"][rows["last"] >= log.limit].sum())
     if 2 * beyond > rows["batches"].sum():

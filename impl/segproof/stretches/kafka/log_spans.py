@@ -10,6 +10,7 @@ from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import Facts, LogFacts
 from segproof.stretches.kafka.in_place import rows_of_log
 from segproof.stretches.kafka.placing import Placement
+from segproof.stretches.kafka.rules import RULES
 from segproof.stretches.spans import Span, SpanKind, in_runs
 
 _KINDS = {
@@ -32,19 +33,26 @@ def spans_of(facts: Facts, placement: Placement, number: int = 0) -> Iterator[Sp
 
 def _of_batches(facts: Facts, placement: Placement, number: int) -> Iterator[Span]:
     """Yield a span for each row of a log but those inside a torn batch."""
-    rows = facts.rows
-    for row in rows_of_log(facts, number):
-        own, fate = rows[row], Fate(placement.fates[row])
-        if fate is Fate.INSIDE:
+    own = rows_of_log(facts, number)
+    part = slice(own.start, own.stop)
+    rows, firsts = facts.rows[part], placement.firsts[part]
+    columns = (
+        placement.fates[part], placement.rules[part], rows["is_mended"], rows["start"],
+        rows["end"], rows["batches"], rows["records"], firsts,
+        firsts + rows["last"] - rows["first"], rows["min_time"], rows["max_time"],
+    )  # fmt: skip
+    for fate, rule, is_mended, start, end, batches, records, *told in zip(
+        *(one.tolist() for one in columns), strict=True
+    ):
+        if fate == Fate.INSIDE:
             continue
-        kind, first = _KINDS[fate], int(placement.firsts[row])
-        if own["is_mended"] and fate in (Fate.KEPT, Fate.RESTORED):
+        kind = _KINDS[fate]
+        if is_mended and kind in (SpanKind.SOUND, SpanKind.RESTORED):
             kind = SpanKind.MENDED
+        first, last, earliest, latest = told
         yield Span(
-            kind, int(own["start"]), int(own["end"]), int(own["batches"]), int(own["records"]),
-            first, first + int(own["last"] - own["first"]), int(own["min_time"]),
-            int(own["max_time"]), placement.why(row).rule_id,
-        )  # fmt: skip
+            kind, start, end, batches, records, first, last, earliest, latest, RULES[rule].rule_id
+        )
 
 
 def without_batches(log: LogFacts, start: int, end: int) -> Iterator[Span]:

@@ -77,8 +77,9 @@ class Trials:
         found = list[int]()
         at = start
         while at < end and len(found) < STARTS_MAX:
-            data = self._file.pread(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, at)
-            rows = starts_by_offset(data, min(SEARCHED_BYTES, end - at), above, below)
+            count = min(SEARCHED_BYTES, end - at)
+            data = self._file.pread(count + BATCH_HEADER_BYTES - 1, at)
+            rows = starts_by_offset(data, count, above, below)
             found += (rows[: STARTS_MAX - len(found)] + at).tolist()
             at = behind_zeros(self._file, data, at + SEARCHED_BYTES, end)
         return found
@@ -134,7 +135,8 @@ def behind_zeros(file: ReadOnlyFile, before: bytes, at: int, end: int) -> int:
     `before` are the bytes that were searched last. If they are zeros, those that follow are passed
     over as fast as they are read, and holes at once.
     """
-    if at >= end or before.count(0) != len(before):
+    # Counting stops nowhere, so the first bytes are asked before.
+    if at >= end or any(before[:BATCH_HEADER_BYTES]) or before.count(0) != len(before):
         return at
     byte = first_byte(file, at, end + BATCH_HEADER_BYTES)
     return end if byte is None else max(at, byte - BATCH_HEADER_BYTES + 1)
