@@ -91,25 +91,26 @@ class LogLoader:
             if self._recovered is not None:
                 self._directory.sync()  # the names of the snapshots
             self._segments.active_segment.resize_indexes(self._directory.config.segment_index_bytes)
-            self._epochs.truncate_from_end(end)
-            first = self._segments.base_offsets()[0]
-            start = max(self._start, first)
-            self._epochs.truncate_from_start(self._start)
-            self._producers.remove_stray_snapshots(self._segments.base_offsets())
-            rebuild_producer_state(
-                self._producers,
-                self._segments,
-                start,
-                end,
-                self._directory.time(),
-                is_reloaded_clean=self._is_clean,
-            )
+            return self._loaded(end, recovery_point)
         except BaseException as error:
             self._segments.close_handlers()
             self._directory.close_pending()
             if isinstance(error, OSError) and error.errno == errno.EMFILE:
                 raise self._too_many_files(error) from error
             raise
+
+    def _loaded(self, end: int, recovery_point: int) -> LoadedLog:
+        """Cut the epochs to the segments, make the producers' state, and return the log."""
+        bases = self._segments.base_offsets()
+        start = max(self._start, bases[0])
+        self._epochs.truncate_from_end(end)
+        self._epochs.truncate_from_start(self._start)
+        if self._directory.writable:
+            self._producers.remove_stray_snapshots(bases)
+        rebuild_producer_state(
+            self._producers, self._segments, start, end, self._directory.time(),
+            is_reloaded_clean=self._is_clean,
+        )  # fmt: skip
         return LoadedLog(self._segments, self._producers, self._epochs, start, end, recovery_point)
 
     def _read_epochs(self, path: str) -> LeaderEpochFileCache:
@@ -130,25 +131,16 @@ class LogLoader:
         crash left half replaced; InvalidArgumentError for a log start behind the log end; what
         reading the last segment raises.
         """
+        self._is_clean = had_clean_shutdown
         try:
             self._open_segments()
             end = self._segments.active_segment.read_next_offset()
             start = max(self._start, self._segments.base_offsets()[0])
             in_range(start, "the log start offset", 0, end, law="LOAD-12", path=self._directory.dir)
-            self._epochs.truncate_from_end(end)
-            self._epochs.truncate_from_start(self._start)
-            rebuild_producer_state(
-                self._producers,
-                self._segments,
-                start,
-                end,
-                self._directory.time(),
-                is_reloaded_clean=had_clean_shutdown,
-            )
+            return self._loaded(end, end)
         except BaseException:
             self._segments.close_handlers()
             raise
-        return LoadedLog(self._segments, self._producers, self._epochs, start, end, end)
 
     def _open_segments(self) -> None:
         """Open every segment for reading."""

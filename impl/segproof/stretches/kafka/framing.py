@@ -10,7 +10,7 @@ Laws: BATCH-2, BATCH-3, BATCH-14, BATCH-19.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -70,6 +70,8 @@ WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
 the log. What is left after that is not searched. Random bytes need less than one for each byte;
 headers that were made to cost time need the square of the log's length."""
 
+ROWS_TOGETHER = 1 << 14
+"""Headers that are made rows at once, at least: 2 MiB with the columns made of them."""
 
 NO_OFFSETS: Int64s = np.empty(0, np.int64)
 
@@ -340,7 +342,7 @@ class _Framing:
         if self._sound_to <= self._start:
             return self._start
         scan = BatchScan(self._file, self._start, self._sound_to, deep=False)
-        for table in scan.tables():
+        for table in _together(scan.tables()):
             self._found.add(self._rows(table, Reach.SIZES))
         self._tell(scan.end_position)
         return scan.end_position
@@ -553,6 +555,19 @@ class _Framing:
 
 def _end_of(table: BatchTable) -> int:
     return int(table["position"][0] + table["size_bytes"][0])
+
+
+def _together(tables: Iterable[BatchTable]) -> Iterator[BatchTable]:
+    """Yield tables that follow each other as few ones: numpy costs as much for a short one."""
+    held, count = list[BatchTable](), 0
+    for table in tables:
+        held.append(table)
+        count += len(table)
+        if count >= ROWS_TOGETHER:
+            yield np.concatenate(held)
+            held, count = [], 0
+    if held:
+        yield np.concatenate(held)
 
 
 def _parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:
