@@ -111,7 +111,7 @@ def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
     paths = sorted((real_files / "rocketmq").glob("*/store/index/*"))
     expected = []
     for path in paths:
-        header, *entries = store_rows(Place(PlaceKind.INDEX_FILE, str(path)))
+        header, *entries = store_rows(Place(PlaceKind.INDEX_FILE, str(path)), Shown())
         begin = header["begin_timestamp"]
         expected += [(str(path), {"begin_timestamp": begin, **entry}) for entry in entries]
     own = ("path", "directory")

@@ -262,16 +262,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
 
     def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
         return store_rows(
-            one,
-            release=asked.release,
-            with_records=asked.records,
-            hash_slots=asked.hash_slots,
-            limit=asked.limit,
-            on_damage=asked.on_damage,
-            tell=tell,
-            encoders=asked.encoders,
-            wanted=asked.wanted,
-            following=behind.get(one.path),
+            one, asked.shown(tell), hash_slots=asked.hash_slots, following=behind.get(one.path)
         )
 
     if place.kind is PlaceKind.STORE:

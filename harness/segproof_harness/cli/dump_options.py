@@ -179,7 +179,7 @@ class Asked:
     csv_cells: CsvCells
 
     def shown(self, tell: "Tell") -> "Shown":
-        """Return what is shown of a file of Kafka's; `tell` takes what costs rows."""
+        """Return what is shown of a file; `tell` takes what costs rows."""
         from segproof_harness.reading.log_file_rows import Shown
 
         return Shown(

@@ -30,10 +30,9 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
-from segproof.tables.options import FAIL, KEEP
-from segproof_harness.reading.log_file_rows import LARGE_RECORD_BYTES, Tell, report
+from segproof_harness.reading.log_file_rows import LARGE_RECORD_BYTES, Shown
 from segproof_harness.reading.partition_under_profile import answered
-from segproof_harness.reading.row_range import ALL, RowRange
+from segproof_harness.reading.row_range import RowRange
 from segproof_harness.reading.store_under_profile import contents
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.language.behaviours import Release
@@ -107,15 +106,9 @@ def next_files(found: Iterable[Place]) -> dict[str, int]:
 
 def store_rows(
     place: Place,
+    shown: Shown,
     *,
-    release: Release | None = None,
-    with_records: bool = False,
     hash_slots: int | None = None,
-    limit: int | None = None,
-    on_damage: str = KEEP,
-    tell: Tell | None = None,
-    encoders: Encoders = BASE64,
-    wanted: RowRange = ALL,
     following: int | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
@@ -125,17 +118,14 @@ def store_rows(
     store time of a message. The header of an index file is there, unless several numbers of slots
     fit it.
 
-    `on_damage` is what a message with a wrong checksum means: `fail` raises, `skip` leaves it out,
-    `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a message,
-    and a body of more than `limit` bytes. Without `tell` these are raised.
-
+    `shown` says what a message with a wrong checksum means; its limit is that of a body.
     `following` is where the next file of the log or queue begins: what lies between both files is
     lost. None: nothing is asked.
 
     Raises: OSError if it can't be read; SegproofError where reading it fails, after the rows
     before the damage, and where a file behind it is missing.
     """
-    path = place.path
+    path, release, wanted = place.path, shown.release, shown.wanted
     is_of_row = place.kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
     if is_of_row and named_offset(posixpath.basename(path)) is None:
         raise SegproofError(
@@ -157,11 +147,9 @@ def store_rows(
         entries = (row for row in rows if wanted.takes_offset(row["phy_offset"]))
         yield from islice(entries, wanted.most)
     elif place.kind is PlaceKind.LOG_FILE:
-        messages = _log_rows(path, release, with_records, limit, encoders, wanted, files)
-        told = None if on_damage == FAIL else tell
-        shown = _shown(messages, path, on_damage, told)
+        messages = _undamaged(_log_rows(path, shown, files), path, shown)
         yield from islice(
-            chain(shown, _missing_behind(place, following, wanted, files)), wanted.most
+            chain(messages, _missing_behind(place, following, wanted, files)), wanted.most
         )
     elif place.kind is PlaceKind.QUEUE_FILE:
         units = (
@@ -203,14 +191,12 @@ def _missing_behind(
     )
 
 
-def _shown(
-    rows: Iterator[Row | TooLargeError], path: str, on_damage: str, tell: Tell | None
-) -> Iterator[Row]:
+def _undamaged(rows: Iterator[Row | TooLargeError], path: str, shown: Shown) -> Iterator[Row]:
     """Yield the rows; tell what is left out, or raise it."""
     for row in rows:
         if not isinstance(row, dict):
-            report(row, tell)
-        elif row["crc_valid"] or on_damage == KEEP:
+            shown.report(row)
+        elif row["crc_valid"] or shown.keeps:
             yield row
         else:
             wrong = CorruptRecordError(
@@ -219,7 +205,7 @@ def _shown(
                 path=path,
                 position=row["phy_offset"] - int(os.path.basename(path)),
             )
-            report(wrong, tell)
+            shown.report(wrong)
 
 
 def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
@@ -268,20 +254,12 @@ def _model_index_rows(
         yield _entry_row(entry.index, fields, geometry)
 
 
-def _log_rows(
-    path: str,
-    release: Release | None,
-    with_records: bool,
-    limit: int | None,
-    encoders: Encoders,
-    wanted: RowRange,
-    files: Files,
-) -> Iterator[Row | TooLargeError]:
+def _log_rows(path: str, shown: Shown, files: Files) -> Iterator[Row | TooLargeError]:
     """Yield the wanted records of one file of the log, up to its blank end or the last one's zeros.
 
     Raises: CorruptRecordError where something else follows.
     """
-    status = files.status(path)
+    status, release, wanted = files.status(path), shown.release, shown.wanted
     start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
     end, log_file = start, LogFile(start, path, size)
     if release is None and wanted.first_offset is not None:
@@ -292,9 +270,10 @@ def _log_rows(
         end = offset + size_bytes
         if not wanted.takes(offset, offset, message.store_timestamp):
             continue
-        body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
-        is_large = with_records and body_bytes > most
-        row = record_row(message, offset, with_records and not is_large, encoders)
+        body_bytes, most = len(message.body), shown.limit or LARGE_RECORD_BYTES
+        is_large = shown.with_records and body_bytes > most
+        with_body = shown.with_records and not is_large
+        row = record_row(message, offset, with_body, shown.encoders)
         row["crc_valid"] &= is_valid
         yield row
         if is_large:
