@@ -160,12 +160,17 @@ def take_doubts(
 
 
 def lost_cut_outs(
-    segments: Sequence[Segment], logs: Sequence[str], files: Files, judge: SegmentJudge
+    segments: Sequence[Segment],
+    logs: Sequence[str],
+    told: Collection[Gap],
+    files: Files,
+    judge: SegmentJudge,
 ) -> tuple[list[tuple[str, CutOutGap]], int]:
     """Return the gaps that held batches, as the indexes show, each with the path of its log.
 
     And how many offsets may be lost in these gaps, and in other gaps of the same logs. `logs` are
-    the new logs. Batches that were put back into a gap are no loss.
+    the new logs, and `told` the gaps that were told already: what is missing there is counted.
+    Batches that were put back into a gap are no loss.
     """
     found, unproven = [], 0
     for one in segments:
@@ -173,6 +178,14 @@ def lost_cut_outs(
         found += [(one.path(".log"), gap) for gap in gaps]
         if gaps and not any(gap.lost for gap in gaps):
             unproven += max(0, others)
+    known = [(one.first_lost_offset, one.last_lost_offset) for one in told]
+    found = [
+        (name, gap) for name, gap in found
+        if not any(
+            last is not None and first <= gap.first_offset and gap.end_offset <= last + 1
+            for first, last in known
+        )
+    ]  # fmt: skip
     for path in logs if found else ():
         with closing(files.open(path)) as file:
             table = read_batch_headers(file, 0, file.size()).table

@@ -412,7 +412,7 @@ class _Salvage:
         own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out
             told.doubts += doubts_of_indexes(own, files)
-        cuts, unproven = lost_cut_outs(own, new.paths, files, self._judge)
+        cuts, unproven = lost_cut_outs(own, new.paths, told.gaps, files, self._judge)
         args = self._partition, new.paths, told.gaps, [one for _, one in cuts]
         is_apart = told.lost_between_logs > 0
         lost, told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)

@@ -70,7 +70,7 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
     logs, rows = list[LogFacts](), list[Rows]()
     names = list[int]()
     for part in line.split("|"):
-        at, own, torn, name, keyless = 0, list[Rows](), None, -1, -1
+        at, own, torn, name = 0, list[Rows](), None, -1
         for number, word in enumerate(words_of(part)):
             if word[0] == "=":
                 name = int(word[1:])
@@ -83,9 +83,8 @@ def facts_of(line: str, *, named: int | None = None) -> Facts:
             row["start"], row["end"], row["log"] = at, at + row["end"], len(logs)
             at = int(row["end"][0])
             own.append(row)
-            keyless = int(row["last"][0]) if word.endswith("k") else keyless
         names.append(int(own[0]["first"][0]) if name < 0 else name)
-        logs.append(LogFacts(names[-1], None, at, at, torn, keyless_from=keyless))
+        logs.append(LogFacts(names[-1], None, at, at, torn))
         rows += own
     if named is not None:
         names[0] = named
@@ -112,6 +111,8 @@ def _row_of_word(word: str, number: int) -> Rows:
                 row["reach"] = Reach.SEARCH
             case "i":
                 row["is_indexed"], row["led"] = True, 1
+            case "k":
+                row["is_keyless"] = True
             case "w":
                 row["misled"] = 1
             case "x":

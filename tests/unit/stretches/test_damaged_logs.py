@@ -150,7 +150,8 @@ def test_the_head_of_many_batches_speaks_against_no_batch_before_it(tmp_path: Pa
         for offset in (12, 29)
     ]
     low = bytes(7) + b"\x0d" + wide[1][8:]  # offsets 13 to 17
-    before, rest = batch(0) + wide[0], log_of(34, 64)
+    keyed = write_batch([Record(0, 1000, b"k", b"v")], base_offset=0)  # compaction works here
+    before, rest = keyed + wide[0], log_of(34, 64)
     log = before + low + rest
     start, end = len(before), len(before + low)
     assert [

@@ -10,15 +10,15 @@ from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import EDGE_BATCHES, NO_ROWS, Bools, LogFacts, Part, Rows
 
 _SUMS = ("batches", "records", "offsets", "led", "misled")
-_OF_THE_LAST = ("end", "last")
+_OF_THE_LAST = ("end", "last", "is_keyless")
 
 
 def runs_begin(rows: Rows, log: LogFacts) -> Bools:
     """Return which rows of one log can't be joined with the row before them.
 
     Rows are joined if they touch, offsets rise, every batch is loadable and as it was written, no
-    index contradicts, epoch, magic and reach are equal, and the log's name agrees or disagrees
-    with both.
+    index contradicts, no offset is missing that compaction can't have taken, epoch, magic and reach
+    are equal, and the log's name agrees or disagrees with both.
     """
     begins = np.ones(len(rows), np.bool_)
     before, after = rows[:-1], rows[1:]
@@ -28,7 +28,7 @@ def runs_begin(rows: Rows, log: LogFacts) -> Bools:
     side = (rows["first"] >= log.base_offset).astype(np.int8) + (rows["last"] >= log.limit)
     side[rows["last"] < log.base_offset] -= 1  # apart from a batch with the base offset inside
     joins = (before["end"] == after["start"]) & (before["last"] < after["first"])
-    joins &= is_plain[:-1] & is_plain[1:]
+    joins &= is_plain[:-1] & is_plain[1:] & ~before["is_keyless"]
     joins &= side[:-1] == side[1:]
     for name in ("epoch", "magic", "reach", "log"):
         joins &= before[name] == after[name]

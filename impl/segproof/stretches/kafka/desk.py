@@ -7,6 +7,7 @@ Laws: BATCH-3, EPOCH-1.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,11 @@ PIECES = 16
 """Pieces into which a stretch is cut whose offsets another stretch has too. The pieces that still
 meet the other one are cut again: so of a million batches, those that meet are found in five rounds,
 and each round reads headers only."""
+
+
+RUN_MAX = 1 << 20
+"""Batches of a run that count. With an entry a run weighs less than 2^21, so a sum over the 2^25
+smallest batches of a log of 2^31 bytes is an int64."""
 
 
 class Fate(IntEnum):
@@ -180,6 +186,8 @@ class Desk:
         )
         self.is_other_epoch = other_epochs(facts)
         """Rows that the checkpoint of leader epochs contradicts."""
+        self.is_keyless: Bools = self.rows["is_keyless"].copy()
+        """Rows after which no offset can be missing without a byte."""
         self._by_first = np.argsort(self.rows["first"], kind="stable")
         self._stated = self.rows["first"][self._by_first]
         self._joints = self._touching()
@@ -268,6 +276,23 @@ class Desk:
         """Return whether no byte is lost between two rows."""
         return row + 1 == other and bool(self._joints[row])
 
+    @cached_property
+    def run_weights(self) -> Int64s:
+        """How much is said for the batches around each row that touch and leave no offset out.
+
+        All are of one epoch. More batches are more, and entries that lead to them outweigh all. Of
+        two runs that have each other's offsets the one of less weight is foreign.
+        """
+        rows, numbers = self.rows, np.arange(len(self.rows))
+        goes_on = self.touch(numbers[:-1], numbers[1:])
+        goes_on &= rows["last"][:-1] + 1 == rows["first"][1:]
+        goes_on &= rows["epoch"][:-1] == rows["epoch"][1:]
+        run = np.cumsum(np.append(True, ~goes_on)[: len(rows)]) - 1
+        batches = np.minimum(np.bincount(run, rows["batches"]), RUN_MAX - 1)
+        is_led = np.bincount(run, rows["led"]) > 0
+        weights: Int64s = (batches + RUN_MAX * is_led).astype(np.int64)[run]
+        return weights
+
     # --- what is kept
 
     def is_end_broken(self) -> bool:
@@ -347,10 +372,16 @@ class Desk:
         return holes
 
     def groups(self) -> list[Group]:
-        """Return the kept rows in groups that touch, and whose leader epoch is equal."""
+        """Return the kept rows in groups that touch, and whose leader epoch is equal.
+
+        A group ends where offsets are left out that no compaction took.
+        """
         epochs = self.rows["epoch"][self.kept]
         is_apart = ~self.touch(self.kept[:-1], self.kept[1:])
-        borders = (np.flatnonzero(is_apart | (epochs[1:] != epochs[:-1])) + 1).tolist()
+        is_border = is_apart | (epochs[1:] != epochs[:-1])
+        lasts = (self.firsts + self.spans)[self.kept]
+        is_border |= self.is_keyless[self.kept[:-1]] & (self.kept_firsts[1:] > lasts[:-1] + 1)
+        borders = (np.flatnonzero(is_border) + 1).tolist()
         ends = [self.is_begin_broken(), *is_apart.tolist(), self.is_end_broken()]
         return [
             Group(self.kept[start:end].tolist(), ends[start] or ends[end])
@@ -378,7 +409,14 @@ class Desk:
             row = int(near[place])
             self.ask(Part(row, tail=left) if is_end else Part(row, head=left))
         near = near[seen < count]
-        return self.rows[near[:: -1 if is_end else 1]]
+        return self.rows_of(near[:: -1 if is_end else 1])
+
+    def rows_of(self, near: Int64s | list[int]) -> Rows:
+        """Return rows with the offsets that they get."""
+        found: Rows = self.rows[near]
+        found["first"], found["last"] = self.firsts[near], (self.firsts + self.spans)[near]
+        found["is_keyless"] = self.is_keyless[near]
+        return found
 
     def gaps(self) -> Iterator[Gap]:
         """Yield the offsets that no kept batch has, where bytes are lost too."""

@@ -61,6 +61,7 @@ ROW = np.dtype(
         ("is_indexed", np.bool_),
         ("is_misindexed", np.bool_),
         ("is_mended", np.bool_),
+        ("is_keyless", np.bool_),
         ("is_append_time", np.bool_),
         ("is_transactional", np.bool_),
     ]
@@ -94,6 +95,9 @@ ROW = np.dtype(
     after the batch before it, and before its own ones; a later entry leads to its batch, or there
     is none.
 `is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
+`is_keyless`: whether a record of it, or of a batch that it follows without a gap, has no key. The
+    log cleaner removes such records, so it left nothing out after it. Only a batch is asked after
+    which more offsets than bytes are missing.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 `is_transactional`: whether a batch of it is of a transaction, or ends one.
 """
@@ -144,10 +148,6 @@ class LogFacts:
     indexed_to: int = -1
     """The greatest offset that an entry of the offset index states for a position at or after the
     end of the batches; -1 without such an entry. The log had it once."""
-    keyless_from: int = -1
-    """Where the last batch leaves offsets out: the last offset of a batch before it that has a
-    record without a key. The log cleaner removes such records, so it left nothing out after it. -1
-    if no such batch was found."""
     is_missing: bool = False
     """Whether the log is not there, or can't be read; other files say that it was."""
 

@@ -17,11 +17,11 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from segproof.errors import CorruptRecordError, TooLargeError
+from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
-from segproof.kafka.record_batch import read_batch
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
 from segproof.stretches.kafka.batch_starts import starts_by_size
 from segproof.stretches.kafka.condensing import Condenser, Opener
@@ -61,6 +61,8 @@ from segproof.stretches.kafka.single_batch import header_at, lacks_key, record_b
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 _MAGIC_AT = BATCH["magic"].place
+KEYS_ASKED = 32
+"""Batches of one log whose records are asked for keys."""
 SEARCHED_BYTES_MAX = 1 << 20
 """Bytes that a search reads at once, at most: its numpy columns take nine times as many."""
 SEARCHED_BYTES_MIN = 8 << 10
@@ -304,12 +306,13 @@ class _Framing:
         is_believed = self._noted.right >= self._noted.wrong
         rows["misled"][(rows["end"] > self._noted.right_to) | (not is_believed)] = 0
         self._note_zeros(rows)
+        self._note_keyless(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
         facts = replace(
             self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
             unsearched_from=self._unsearched_from, unreadable_bytes=self._file.unreadable_bytes,
-            indexed_to=self._noted.largest_from(end), keyless_from=self._keyless_from(rows),
+            indexed_to=self._noted.largest_from(end),
         )  # fmt: skip
         self._tell(self._size)
         return FramedLog(facts, rows)
@@ -478,24 +481,52 @@ class _Framing:
             is_torn = end_by_records(data) == end - at
         return (at, BATCH["base_offset"].of(header)) if is_torn else (None, -1)
 
-    def _keyless_from(self, rows: Rows) -> int:
-        """Return the last offset of the last batch that has a record without a key; -1 if none has.
+    def _note_keyless(self, rows: Rows) -> None:
+        """Note which batches lack a key, of those after which more offsets than bytes are missing.
 
-        Only batches before a last one that leaves offsets out are read, and EDGE_BATCHES at most.
+        The last ones are asked first. At most KEYS_ASKED batches are read.
         """
-        if self._log.next_base_offset is not None or len(rows) < 2:
-            return -1
-        is_dense = rows["first"][-1] <= rows["last"][-2] + 1
-        if is_dense or rows["start"][-1] != rows["end"][-2]:
-            return -1
-        for row in rows[:-1][: -EDGE_BATCHES - 1 : -1]:
-            is_as_written = row["batches"] == 1 and not row["is_mended"]
-            start, end = int(row["start"]), int(row["end"])
-            table = header_at(self._file, start, end) if is_as_written else None
-            batch = None if table is None else record_batch(self._file, table[0])
-            if batch is not None and lacks_key(batch, BATCH_BYTES_MAX):
-                return int(row["last"])
-        return -1
+        jumps = rows["first"][1:] - rows["last"][:-1] - 1
+        leaping = np.flatnonzero(jumps > rows["start"][1:] - rows["end"][:-1])
+        asked = dict[int, bool]()
+        for row in leaping[::-1].tolist():
+            rows["is_keyless"][row] = self._is_first_known(rows[row + 1]) and self._lack_keys(
+                rows, row, asked
+            )
+            if len(asked) >= KEYS_ASKED:
+                break
+
+    def _lack_keys(self, rows: Rows, row: int, asked: dict[int, bool]) -> bool:
+        """Return whether a batch lacks a key, or one of the batches that it follows without a gap.
+
+        `asked` are the answers so far.
+        """
+        for at in range(row, max(-1, row - EDGE_BATCHES), -1):
+            if at not in asked:
+                batch = self._batch_of(rows[at])
+                asked[at] = batch is not None and lacks_key(batch, BATCH_BYTES_MAX)
+            if asked[at]:
+                return True
+            one, own = rows[at - 1], rows[at]
+            if not at or (one["end"], one["last"] + 1) != (own["start"], own["first"]):
+                return False
+        return False
+
+    def _batch_of(self, row: np.void) -> RecordBatch | None:
+        """Return the batch of a row; None if it is a stretch, or was mended."""
+        is_as_written = row["batches"] == 1 and not row["is_mended"]
+        start, end = int(row["start"]), int(row["end"])
+        table = header_at(self._file, start, end) if is_as_written else None
+        return None if table is None else record_batch(self._file, table[0])
+
+    def _is_first_known(self, row: np.void) -> bool:
+        """Return whether a row states its first offset, or what it wraps could be looked into."""
+        if row["is_movable"] or row["first"] < row["last"]:
+            return True
+        batch = self._batch_of(row)
+        with suppress(SegproofError):
+            return batch is not None and batch.base_offset <= row["last"]
+        return False
 
     # --- another size, another magic
 

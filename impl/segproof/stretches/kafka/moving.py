@@ -50,18 +50,47 @@ def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
     if bounds is None:
         return False
     first, last = int(desk.rows["first"][block[0]]), int(desk.rows["last"][block[-1]])
-    fills = bounds == (first, last)
+    fills = bounds == (first, last) and (
+        lies_beside(desk, block, hole) or _takes_up(desk, block, hole)
+    )
     is_lone = int(desk.rows["batches"][block].sum()) == 1
     speaks = fills
     if not is_lone:
         fills_most = last - first > (bounds[1] - bounds[0]) // 2
         speaks = fills or fills_most or _follows_copy(desk, block) or _has_room(desk, block, hole)
-    speaks = speaks or _fill_together(desk, hole) or _is_exchanged(desk, block, hole)
+    speaks = speaks or _fill_together(desk, block, hole) or _is_exchanged(desk, block, hole)
     speaks = speaks or _is_moved_by_sectors(desk, block, hole)
     around = _around(desk, block, hole)
-    if contradicts(*around):
+    if contradicts(*around) or _goes_on_otherwise(desk, block):
         return False
     return speaks or sequences_agree(*around) is True
+
+
+def _goes_on_otherwise(desk: Desk, block: list[int]) -> bool:
+    """Return whether a batch beside the block that goes on with it has offsets of a kept one.
+
+    Then the two are of another log, if more is said for the kept one: that batch is no copy.
+    """
+    rows = desk.rows
+    for one, other, beside in (
+        (block[0] - 1, block[0], block[0] - 1),
+        (block[-1], block[-1] + 1, block[-1] + 1),
+    ):
+        if not 0 <= beside < len(rows) or desk.fates[beside] != Fate.UNDECIDED:
+            continue
+        goes_on = rows["last"][one] + 1 == rows["first"][other] and desk.touches(one, other)
+        if goes_on and desk.run_weights[beside] < _weight_there(desk, beside):
+            return True
+    return False
+
+
+def _weight_there(desk: Desk, row: int) -> int:
+    """Return the weight of the heaviest run of kept rows with offsets of a row; 0 without one."""
+    first, last = int(desk.rows["first"][row]), int(desk.rows["last"][row])
+    begin = int(np.searchsorted(desk.kept_firsts, first, "right"))
+    begin -= bool(begin and desk.last(int(desk.kept[begin - 1])) >= first)
+    end = int(np.searchsorted(desk.kept_firsts, last, "right"))
+    return int(desk.run_weights[desk.kept[begin:end]].max(initial=0))
 
 
 def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows, Rows]:
@@ -81,10 +110,11 @@ def lies_there(desk: Desk, block: list[int], hole: Hole) -> bool:
     return is_later and (after == len(desk.kept) or block[-1] < int(desk.kept[after]))
 
 
-def lies_beside(block: list[int], hole: Hole) -> bool:
-    """Return whether a block lies beside a row that its hole is beside."""
-    beside = (block[0] - 1, block[-1] + 1)
-    return hole.before in beside or hole.after in beside
+def lies_beside(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether a block lies beside a row of its log that its hole is beside."""
+    logs = desk.rows["log"]
+    beside = [row for row in (hole.before, hole.after) if row in (block[0] - 1, block[-1] + 1)]
+    return any(logs[row] == logs[block[0]] for row in beside)
 
 
 def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None:
@@ -94,7 +124,7 @@ def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None
     out, or the block lies beside its place.
     """
     first, last = int(desk.rows["first"][block[0]]), int(desk.rows["last"][block[-1]])
-    is_beside = lies_beside(block, hole)
+    is_beside = lies_beside(desk, block, hole)
     if hole.before is None or hole.after is None:
         is_broken = desk.is_end_broken() if hole.after is None else desk.is_begin_broken()
         if is_broken:
@@ -105,14 +135,15 @@ def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None
     return (hole.first, hole.last) if is_lost else None
 
 
-def _fill_together(desk: Desk, hole: Hole) -> bool:
-    """Return whether the undecided batches with offsets of a hole fill it, each offset once."""
+def _fill_together(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether a block and other undecided batches fill a hole, each offset once."""
     if hole.before is None or hole.after is None:
         return False
     inside = desk.undecided_in(hole)
     ends = [hole.first - 1, *desk.rows["last"][inside].tolist()]
     firsts = desk.rows["first"][inside].tolist()
-    return [one + 1 for one in ends] == [*firsts, hole.last + 1]
+    are_all = [one + 1 for one in ends] == [*firsts, hole.last + 1]
+    return are_all and len(inside) > len(block)
 
 
 def _follows_copy(desk: Desk, block: list[int]) -> bool:
@@ -201,13 +232,13 @@ def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
     return False
 
 
-def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
-    """Return whether the hole is as long as the block, in bytes.
+def _room(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None:
+    """Return how many bytes a block takes up, and how many the hole has.
 
     The hole lies between two kept rows that are in their place. Blocks that were moved into the
     hole already take room in it. At the end of the partition offsets would be missing before the
-    block: each takes as many bytes as in the densest batch. If the hole holds only batches that a
-    search found, it always has room: two blocks may have changed places.
+    block: each takes as many bytes as in the densest batch. None if the hole holds only batches
+    that a search found: two blocks may have changed places, so it has room.
     """
     place = _place_in(desk, hole)
     before, after = _in_place_around(desk, place)
@@ -220,9 +251,24 @@ def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
     elif row_before is not None and block[-1] < row_before:
         between = np.arange(block[-1] + 1, row_before + 1)
     if len(between) and bool((desk.rows["reach"][between] == Reach.SEARCH).all()):
-        return True
+        return None
     start, end = _bytes_around(desk, place)
     if row_after is None and row_before is not None:  # no offset after it bounds the hole
         missing = int(desk.rows["first"][block[0]]) - desk.last(row_before) - 1
         wanted += missing * desk.fewest_bytes()
-    return wanted <= end - start
+    return wanted, end - start
+
+
+def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether the hole is as long as the block, in bytes."""
+    room = _room(desk, block, hole)
+    return room is None or room[0] <= room[1]
+
+
+def _takes_up(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether the hole has as many bytes as the block, which has all of its offsets.
+
+    Or none, as where a block was cut out and written elsewhere.
+    """
+    room = _room(desk, block, hole)
+    return room is None or room[1] in (0, room[0])

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 
 def heaviest_chain(
-    firsts: Sequence[int], lasts: Sequence[int], weights: Sequence[int]
+    firsts: Sequence[int], lasts: Sequence[int], weights: Sequence[int], joints: Sequence[int]
 ) -> list[int]:
     """Return which intervals [first, last] to keep, so that each lies behind the one before it.
 
-    Of all such choices it has the greatest sum of weights; of two intervals that end alike and
-    weigh the same, the later one.
+    Of all such choices it has the greatest sum of weights, and of `joints` for each interval that
+    is kept with the one before it in the order given; 0 if these do not go on. Of two intervals
+    that end alike and weigh the same it keeps the later one.
     Cost: n log n for n intervals. Raises: never.
     """
     ends: list[int] = []
@@ -22,10 +23,15 @@ def heaviest_chain(
     sums: list[int] = []
     tails: list[int] = []
     before: list[int] = []
-    for number, (first, last, weight) in enumerate(zip(firsts, lasts, weights, strict=True)):
+    reached = 0
+    """The sum of the heaviest chain that ends with the interval before."""
+    together = zip(firsts, lasts, weights, joints, strict=True)
+    for number, (first, last, own, joint) in enumerate(together):
         place = bisect_left(ends, first)
-        weight += sums[place - 1] if place else 0
-        before.append(tails[place - 1] if place else -1)
+        weight = own + (sums[place - 1] if place else 0)
+        beside = own + reached + joint if joint else 0
+        before.append(number - 1 if beside >= weight else tails[place - 1] if place else -1)
+        weight = reached = max(weight, beside)
         start = bisect_left(ends, last)
         is_heavier = start < len(ends) and ends[start] == last and sums[start] > weight
         if is_heavier or (start and sums[start - 1] >= weight):

@@ -19,6 +19,7 @@ from segproof.stretches.kafka.desk import Desk, Fate, Group
 from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Reach, Rows
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside, lies_there
 from segproof.stretches.kafka.rising_chain import heaviest_chain
+from segproof.stretches.kafka.room import forget_room, without_room
 from segproof.stretches.kafka.strangers import contradicts
 
 DENSE_BATCHES_MIN = 17
@@ -184,14 +185,26 @@ def _chain(desk: Desk) -> Int64s:
     evidence[desk.is_other_epoch[able]] = -1
     is_dense = lasts[:-1] + 1 == firsts[1:]
     joints = 2 * (own["batches"] - 1 - own["leaps"])
-    goes_on = (own["start"] == 0) & (firsts == bases[own["log"]]) | np.append(False, is_dense)
-    weights = WEIGHT * own["batches"] + joints + goes_on + np.append(is_dense, False)
-    told = np.flatnonzero(~is_free)
+    is_begun = (own["start"] == 0) & (firsts == bases[own["log"]])
+    goes_on, is_told = np.append(False, is_dense), ~is_free
+    with_one = goes_on & ~np.append(False, is_told[:-1])  # one is free, and kept for sure
+    with_next = np.append(is_dense & ~is_told[1:], False)
+    weights = WEIGHT * own["batches"] + joints + (is_begun | with_one) + with_next
+    told = np.flatnonzero(is_told)
+    sizes = desk.run_weights[able][told]
+    most = int(sizes @ own["batches"][told]) + 1
+    units = [most * FIRM ** (level + 1) for level in evidence[told].tolist()]
     heavy = [
-        weight * FIRM ** (level + 1)
-        for weight, level in zip(weights[told].tolist(), evidence[told].tolist(), strict=True)
-    ]
-    chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy)
+        weight * unit + size * batches
+        for weight, unit, size, batches in zip(
+            weights[told].tolist(), units, sizes.tolist(), own["batches"][told].tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    is_joined = goes_on[told] & (np.append(-2, told[:-1]) + 1 == told)
+    together = zip(is_joined.tolist(), [0, *units], units, strict=False)
+    pairs = [is_one * (before + unit) for is_one, before, unit in together]
+    chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy, pairs)
     is_free[told[chain]] = True
     return able[is_free]
 
@@ -250,8 +263,14 @@ def _foreign(desk: Desk) -> None:
     What was set aside contradicts nothing any more, so the blocks around it are compared again.
     """
     groups = desk.groups() if len(desk.kept) else []
+    if forget_room(desk, groups):
+        groups = desk.groups()
     desk.set_aside([*_below_names(desk, groups), *_denied(desk, groups)])
-    while strange := _strange(desk, desk.groups() if len(desk.kept) else []):
+    while len(desk.kept):
+        groups = desk.groups()
+        strange = _strange(desk, groups) or without_room(desk, groups)
+        if not strange:
+            break
         desk.set_aside(strange)
         if desk.asked:
             break
@@ -393,7 +412,7 @@ def _moved(desk: Desk) -> None:
         before = len(desk.kept)
         for is_near in (True, False):  # a near block comes before a far one
             for block, hole in blocks(desk):
-                if is_near <= lies_beside(block, hole) and belongs(desk, block, hole):
+                if is_near <= lies_beside(desk, block, hole) and belongs(desk, block, hole):
                     desk.decide(block, Fate.KEPT if lies_there(desk, block, hole) else Fate.MOVED)
 
 
@@ -412,7 +431,7 @@ def _odd_end(desk: Desk) -> None:
     if log.next_base_offset is not None:
         return  # it is the last one of a log that is placed alone, or the next one is empty
     due, first = desk.last(before) + 1, int(desk.firsts[row])
-    is_uncleaned = 0 <= log.keyless_from < due
+    is_uncleaned = bool(desk.rows["is_keyless"][before])
     is_odd = is_odd_jump(due, first, 1 if is_uncleaned else ODD_JUMP_MIN)
     # A hole between explains the jump.
     if not (is_last and is_odd and desk.touches(before, row)):
@@ -476,8 +495,9 @@ RULES = (
          " Batches that sizes lead to come before all that a search found, apart from one that"
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
          " entry or the log's name states come before these. Those come last whose leader epoch had"
-         " other offsets, as the checkpoint of epochs states. One is not kept for which an entry"
-         " states an offset that is missing before it.",
+         " other offsets, as the checkpoint of epochs states. Of two runs that weigh the same, the"
+         " one to which entries lead has the offsets of both, or else the longer one. One is not"
+         " kept for which an entry states an offset that is missing before it.",
          "An index states nothing if more of its entries are wrong than right. A batch in a value"
          " of a broken record weighs less than the batches of the log, since a search found it. A"
          " name above all that lies in its log tells nothing, unless other logs have these offsets"
@@ -495,16 +515,19 @@ RULES = (
     Rule("PLACE-5", "foreign",
          "A block beside damage is set aside if it contradicts what is kept around it: its"
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
-         " magic, the magic falls, a broker's timestamp is a day off, or its log's name is above"
-         " it. What it contradicts has more bytes to which sizes lead, or else more bytes. At an"
-         " end of the partition one neighbour is enough. So is a block beside damage set aside into"
-         " which entries of a right index lead with other offsets than it has, and none with one"
-         " that it has; and one whose leader epoch had other offsets, as the partition's"
-         " checkpoint of epochs states.",
+         " magic, the magic falls, a broker's timestamp is a day off, its log's name is above it,"
+         " or more offsets than bytes are missing beside it after a record without a key, behind"
+         " which compaction leaves nothing out. What it contradicts has more bytes to which sizes"
+         " lead, or else more bytes. At an end of the partition one neighbour is enough. So is a"
+         " block beside damage set aside into which entries of a right index lead with other"
+         " offsets than it has, and none with one that it has; and one whose leader epoch had other"
+         " offsets, as the partition's checkpoint of epochs states.",
          "Two neighbours that contradict each other tell nothing of a block between them. A new"
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
-         " that begins with 0 again.",
+         " that begins with 0 again. Offsets that are missing where no damage is near were lost"
+         " before, and others may have been; and a batch beside these changed places with one, if"
+         " it has as many offsets.",
          _foreign),
     Rule("PLACE-6", "copy",
          "The same content with the same offsets is kept once, and set aside once more.",
@@ -517,10 +540,12 @@ RULES = (
          " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
          "A block goes where its offsets are missing, if bytes are missing there too, nothing"
-         " around contradicts it, and one thing speaks for it: it fills the hole, or most of it,"
-         " or does so together with others; the hole has room for its bytes; a copy of a kept"
-         " batch leads on to it; sequences do; another block lies where it belongs, and belongs"
-         " where it lies; it lies whole sectors from the batch that it follows.",
+         " around contradicts it, and one thing speaks for it: it fills the hole, byte for byte"
+         " if it lies far off, or most of it, or does so together with others; the hole has room"
+         " for its bytes; a copy of a kept batch leads on to it; sequences do; another block lies"
+         " where it belongs, and belongs where it lies; it lies whole sectors from the batch that"
+         " it follows. A batch that goes on with it contradicts it, if a run that more speaks for"
+         " has that batch's offsets.",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
          " it. Nor is an old copy of what compaction removed, since the batches around its place"
          " touch; nor a single batch for which none of these speaks.", _moved),

@@ -23,7 +23,7 @@ def contradicts(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 
     `earlier` and `later` are the batches around it, `head` and `tail` its own first and last ones.
     """
-    tests = _magic_differs, _epoch_falls, _time_is_far
+    tests = _magic_differs, _epoch_falls, _time_is_far, _lacks_room
     if any(test(earlier, head, tail, later) for test in tests):
         return True
     return sequences_agree(earlier, head, tail, later) is False
@@ -75,6 +75,25 @@ def _time_is_far(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
         if after["max_time"][0] < before["max_time"][0] - CLOCKS_MS:
             return True
     return False
+
+
+def _lacks_room(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
+    """Return whether more offsets than bytes are missing beside it, and no compaction took them."""
+    return lacks_room(earlier, head) or lacks_room(tail, later)
+
+
+def lacks_room(before: Rows, after: Rows) -> bool:
+    """Return whether more offsets than bytes are missing between the batches of one log.
+
+    These are the last one of `before`, and the first one of `after`. An offset takes a byte at
+    least, and compaction leaves nothing out after a record without a key.
+    """
+    if not len(before) or not len(after):
+        return False
+    one, two = before[-1], after[0]
+    if not one["is_keyless"] or one["log"] != two["log"] or two["start"] < one["end"]:
+        return False
+    return bool(two["first"] - one["last"] - 1 > two["start"] - one["end"])
 
 
 def sequences_agree(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool | None:

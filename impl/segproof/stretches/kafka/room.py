@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets that are missing where no byte is: one of the two blocks beside them is foreign.
+
+A broker gives each offset to a record, and only the log cleaner takes records out. It takes those
+without a key first, so behind one it has left nothing out.
+
+Laws: BATCH-3.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from segproof.stretches.kafka.desk import KEPT_FATES, Desk, Group
+from segproof.stretches.kafka.strangers import lacks_room
+
+
+def forget_room(desk: Desk, groups: list[Group]) -> bool:
+    """Forget what offsets that are missing without a byte tell, where they tell nothing.
+
+    Where no damage is near, they were lost before: by a salvage, say. So others may be too. And a
+    batch beside them may have changed places with one, if it has as many offsets. Return whether
+    the groups have to be made again.
+    """
+    is_known = bool(desk.is_keyless.any())
+    if desk.rows["leaps"][desk.kept].any():
+        desk.is_keyless[:] = False
+    for one, two in _roomless(desk, groups):
+        if not (one.is_at_damage or two.is_at_damage):
+            desk.is_keyless[:] = False
+            break
+        missing = int(desk.firsts[two.rows[0]]) - desk.last(one.rows[-1]) - 1
+        beside = (one.rows[0] - 1, two.rows[-1] + 1)
+        if any(
+            desk.fates[row] not in KEPT_FATES and desk.spans[row] + 1 == missing
+            for row in beside
+            if 0 <= row < len(desk.rows)
+        ):
+            desk.is_keyless[one.rows[-1]] = False
+    return is_known
+
+
+def without_room(desk: Desk, groups: list[Group]) -> list[int]:
+    """Return the rows of a group that has no room for the offsets missing beside it.
+
+    Of the two groups there it is the one to which no entry leads, or else that has fewer bytes.
+    """
+    for one, two in _roomless(desk, groups):
+        if one.is_at_damage or two.is_at_damage:
+            return min(one.rows, two.rows, key=lambda rows: _weight(desk, rows))
+    return []
+
+
+def _weight(desk: Desk, rows: list[int]) -> tuple[bool, int]:
+    return bool(desk.rows["is_indexed"][rows].any()), sum(map(desk.bytes_of, rows))
+
+
+def _roomless(desk: Desk, groups: list[Group]) -> Iterator[tuple[Group, Group]]:
+    """Yield the neighbours that leave more offsets out than bytes."""
+    for one, two in pairwise(groups):
+        ends = one.rows[-1], two.rows[0]
+        if desk.is_keyless[ends[0]] and lacks_room(*(desk.rows_of([end]) for end in ends)):
+            yield one, two
