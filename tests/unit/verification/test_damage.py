@@ -9,14 +9,16 @@ import pytest
 
 from segproof.checksums import crc32c
 from segproof.counts import plural
-from segproof.findings import Severity
+from segproof.findings import Severity, Summary
 from segproof.kafka import Record, write_batch
+from segproof.reading import log_placement
 from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.salvaging.salvage import salvage
 from segproof.stretches.kafka import framing
+from segproof.stretches.kafka.facts import FramedLog
 from segproof.verification import verify
 from segproof.verifying import batch_checks
-from segproof_tests.partition_files import write_segment
+from segproof_tests.partition_files import aged, write_segment
 from segproof_tests.reported_findings import verified
 from segproof_tests.small_logs import batch, log_of
 
@@ -220,3 +222,24 @@ def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
     assert "whether sound batches follow" in finding.message
     assert "nothing, if" not in finding.hint
+
+
+def test_a_damaged_log_at_rest_is_framed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the second look at the last segment nor the count of lost offsets does it again."""
+    sources, frame_log = list[framing.LogSource](), framing.frame_log
+
+    def counted(file: Any, source: framing.LogSource, *more: Any) -> FramedLog:
+        sources.append(source)
+        return frame_log(file, source, *more)
+
+    for module in (framing, log_placement):
+        monkeypatch.setattr(module, "frame_log", counted)
+    batches = [bytearray(batch(offset)) for offset in range(6)]
+    batches[2][-1] ^= 1
+    folder = aged(write_segment(tmp_path / "t-0", b"".join(batches)))
+    told = list[Summary]()
+    assert ["BATCH-3"] == [one.law for one in verify(folder, on_summary=told.append)]
+    assert [1] == [one.lost_offsets for one in told]
+    assert [len(b"".join(batches[:2]))] == [one.sound_to for one in sources]
