@@ -44,7 +44,8 @@ class StoreInput:
 
     - offset: the message states another offset than that of its place;
     - number: a whole message of its queue has its number, or numbers do not rise over it;
-    - queue: the unit of its number leads elsewhere, or another unit leads to it;
+    - queue: the unit of its number leads elsewhere, or another unit leads to it; if nothing of this
+      store is left in place, the queues may be another store's as well;
     - host: another broker stored it than all of this store's;
     - time: it was stored before the message before it, or after the one after it, by more than
       CLOCKS_APART_MS.
@@ -83,6 +84,8 @@ class StoreInput:
             return "number"
         unit = self.units.get((*key, message.number))
         leads = [each for each in self.units.values() if each[0] == place]
+        if not self.in_place:
+            return ""
         if (message.is_queued and unit and unit[0] != place) or (leads and unit not in leads):
             return "queue"
         hosts = {own.store_host for own in self.in_place.values()}

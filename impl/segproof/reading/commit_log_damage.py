@@ -25,7 +25,7 @@ from segproof.stretches.rocketmq.desk import Fate
 from segproof.stretches.rocketmq.framing import next_message
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
-FILES_BEYOND = 1024
+LOST_FILES_MAX = 1024
 """So many files beyond the last one of the log may be missing, by the queues."""
 
 
@@ -65,10 +65,10 @@ NOTHING = SoundMessages()
 
 def _sound(block: MessageBlock, reached: int) -> SoundMessages:
     """Return the messages of a block; `reached` is the store time of the last one before."""
-    times, places = block.rows[:, 3], block.lies_at
+    times, places = block.store_timestamps, block.lies_at
     return SoundMessages(
         len(times),
-        int(block.rows[:, 1].sum()),
+        int(block.sizes.sum()),
         int(places[0]),
         int(places[-1]),
         int(times.min()),
@@ -262,7 +262,7 @@ class DamageMap:
         last, size = self._found[-1].log_file, self.in_order.log.mapped_file_size
         end = last.start + last.size_bytes
         found = [gap for _, gap in self._zeros]
-        found.append(Gap(GapKind.MISSING, last.path, end, end + FILES_BEYOND * size))
+        found.append(Gap(GapKind.MISSING, last.path, end, end + LOST_FILES_MAX * size))
         ended = {gap.path for gap in found[:-1]}
         for each in self._found[place:]:
             one = each.log_file
@@ -291,5 +291,5 @@ class DamageMap:
         if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
             return
-        self._reached = int(block.rows[-1, 3])
+        self._reached = int(block.store_timestamps[-1])
         found.before = found.before.joined(_sound(block, -1))

@@ -27,6 +27,7 @@ from segproof.reading.config_file import (
     begin_of_json,
     json_fault,
 )
+from segproof.rocketmq.consume_queue import SPOKEN_FOR_OTHERS
 
 __all__ = [
     "WRITE_OFFSET",
@@ -51,8 +52,6 @@ QUEUE_TYPE: Final = ("attributes", "queue.type")
 """The keys that lead from a topic to the type of its queues."""
 OFFSET_TABLE: Final = "offsetTable"
 MAPPING_TABLE: Final = "topicQueueMappingTable"
-SPOKEN_FOR_OTHERS: Final = "%LMQ%"
-"""Part of the names of light queues, which are no queues of a topic."""
 NAME_MAX: Final = 127
 """Characters of a name that are shown."""
 QUEUE_MAX: Final = 10**9

@@ -70,7 +70,7 @@ def rest_of(path: str, begin: int, end: int, files: Files) -> Rest:
     for block in framed.blocks():
         says = block.phy_offsets
         found = Rest(
-            found.messages + len(says), found.size_bytes + int(block.rows[:, 1].sum()),
+            found.messages + len(says), found.size_bytes + int(block.sizes.sum()),
             found.first_offset if found.messages else int(says[0]), int(says[-1]),
         )  # fmt: skip
     return found

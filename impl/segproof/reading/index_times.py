@@ -225,5 +225,5 @@ def _likely_block(
     told = index.told(block.lies_at)
     likely = likely_times(block.store_timestamps, block.born_timestamps, around, told)
     count = int(np.count_nonzero(likely != block.store_timestamps))
-    block.rows[:, 3] = likely
+    block.store_timestamps[:] = likely
     return block, count

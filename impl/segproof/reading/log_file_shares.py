@@ -72,10 +72,10 @@ def shares_a_message(copy: LogFile, other: str, mapped_file_size: int, files: Fi
 
 def _others(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:
     """Return at how many places of a block's messages a file has a sound message."""
-    begin, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+    begin, end = block.span
     there = file.pread(end - begin, begin + block.offset - start)
     found = 0
-    for at in block.rows[:, 0].tolist():
+    for at in block.positions.tolist():
         message = check_message_and_return_size(there, at - begin).message
         found += message is not None and message.physical_offset == block.offset + at
     return found
@@ -88,12 +88,12 @@ def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[Mess
 
 def _lacking(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:
     """Return how many messages of a block a file does not have at their positions."""
-    begin, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+    begin, end = block.span
     position = begin + block.offset - start
     there = file.pread(end - begin, position)
     if there == block.data[begin:end]:
         return 0
-    places = zip(block.rows[:, 0].tolist(), block.rows[:, 1].tolist(), strict=True)
+    places = zip(block.positions.tolist(), block.sizes.tolist(), strict=True)
     return sum(
         block.data[at : at + size] != there[at - begin : at - begin + size] for at, size in places
     )

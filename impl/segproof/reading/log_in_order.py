@@ -321,7 +321,7 @@ class LogInOrder:
                 times = block.store_timestamps[part]
                 offsets = self.placement.offsets[rows[part[[0, -1]]]] + begins[part[[0, -1]]]
                 first, last = (offsets - starts[rows[part[[0, -1]]]]).tolist()
-                at = int(begins[part[-1]] + block.rows[part[-1], 1])
+                at = int(begins[part[-1]] + block.sizes[part[-1]])
                 yield Span(
                     _KINDS[fate], start, at, len(part), len(part), first, last,
                     int(times.min()), int(times.max()),
@@ -443,7 +443,7 @@ def with_blank_room(log: CommitLog, files: Files) -> CommitLog:
         says = (block.phy_offsets - block.lies_at).tolist()
         is_named |= not end and says[0] == 0
         last = [*last, *says][-2:]
-        end = int(block.lies_at[-1] + block.rows[-1, 1]) - alone.start
+        end = int(block.ends_at[-1]) - alone.start
     gone = last[-1] if is_named and last[:1] == last[1:] else 0
     if 0 < gone <= alone.size_bytes:
         size = min(INT32_MAX, max(end + gone, alone.size_bytes) + BLANK_BYTES)

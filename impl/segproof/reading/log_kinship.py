@@ -7,11 +7,7 @@ Laws: RMQDISK-44.
 from dataclasses import dataclass
 from enum import Enum
 
-WRONG_MIN = 8
-"""With fewer wrong entries, each is reported by itself."""
-WRONG_TIMES = 3
-"""Wrong entries for each right one from which on a part is of another log. A log that was damaged
-or mended keeps most entries right; of another log almost none is, and those by chance."""
+from segproof.stretches.rocketmq.witnesses import are_of_other_log
 
 
 class Kin(Enum):
@@ -43,6 +39,6 @@ class Kinship:
     @property
     def kin(self) -> Kin:
         """What the part is to the log."""
-        if self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right:
+        if are_of_other_log(self.right, self.wrong):
             return Kin.OTHER
         return Kin.OWN if self.right else Kin.UNKNOWN

@@ -16,13 +16,18 @@ from segproof.integers import INT64_MAX
 from segproof.reading.batch_queues import batch_units
 from segproof.reading.queue_units import (
     SAMPLE_ROWS,
-    SPOKEN_FOR_OTHERS,
     are_units,
     index_offsets,
     stretches_in,
 )
 from segproof.rocketmq.commit_log import CommitLog, named_offset
-from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, folders_in, queue_number
+from segproof.rocketmq.consume_queue import (
+    CONSUME_QUEUE,
+    SPOKEN_FOR_OTHERS,
+    UNIT_BYTES,
+    folders_in,
+    queue_number,
+)
 from segproof.rocketmq.index_service import INDEX
 from segproof.stretches.rocketmq.desk import Bools, Needs, Placement
 from segproof.stretches.rocketmq.facts import (

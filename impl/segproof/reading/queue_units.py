@@ -28,6 +28,7 @@ from segproof.reading.log_gaps import Gap
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
+    SPOKEN_FOR_OTHERS,
     UNIT_BYTES,
     UNITS,
     folders_in,
@@ -36,13 +37,11 @@ from segproof.rocketmq.consume_queue import (
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.rocketmq.message import has_queue_place
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 PIECE_BYTES = UNIT_BYTES << 16
-SPOKEN_FOR_OTHERS = "%LMQ%"
 SAMPLE_ROWS = 64
-TRANSACTION_BITS = 12
-"""Of `sys_flag`: a prepared or rolled back message has a number and no unit."""
 
 Int64Array = NDArray[np.int64]
 
@@ -176,7 +175,7 @@ def _without_held(
             if (int(queue_ids[row]), int(offsets[row])) not in pairs:
                 continue
             one = block.message(row)
-            if one.sys_flag & TRANSACTION_BITS in (0, 8) and (one.topic, one.queue_id) in held:
+            if has_queue_place(one.sys_flag) and (one.topic, one.queue_id) in held:
                 held[one.topic, one.queue_id].add(one.queue_offset)
     return [
         units[~np.isin(units[:, 2], np.array(sorted(held[key]), np.int64)), :2]

@@ -5,10 +5,8 @@ Laws: RMQSVC-13 to RMQSVC-15.
 """
 
 from segproof.rocketmq.key_hash import build_key
-from segproof.rocketmq.message import DispatchRequest
+from segproof.rocketmq.message import ROLLED_BACK, DispatchRequest
 
-TRANSACTION_BITS = 12
-ROLLBACK = 12
 TAGS, TAG_MARK = "TAGS", "T#"
 
 
@@ -17,7 +15,7 @@ def keys_of(request: DispatchRequest) -> list[str]:
 
     Laws: RMQSVC-13 to RMQSVC-15.
     """
-    if request.sys_flag & TRANSACTION_BITS == ROLLBACK:
+    if request.sys_flag & ROLLED_BACK == ROLLED_BACK:
         return []
     found = [] if request.uniq_key is None else [build_key(request.topic, request.uniq_key)]
     tokens = (request.keys or "").split(" ")
@@ -26,7 +24,7 @@ def keys_of(request: DispatchRequest) -> list[str]:
 
 def tag_key_of(request: DispatchRequest) -> str | None:
     """Return the key of a message's tags, which releases from 5.4.0 index, or None."""
-    if request.sys_flag & TRANSACTION_BITS == ROLLBACK or request.properties_map is None:
+    if request.sys_flag & ROLLED_BACK == ROLLED_BACK or request.properties_map is None:
         return None
     tags = dict(request.properties_map).get(TAGS)
     return build_key(request.topic, TAG_MARK + tags) if tags else None

@@ -20,11 +20,12 @@ from segproof.findings import time_text
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.batch_queues import furthest_batch
-from segproof.reading.queue_units import SPOKEN_FOR_OTHERS, units_in
+from segproof.reading.queue_units import units_in
 from segproof.reading.store_times import read_checkpoint
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
+    SPOKEN_FOR_OTHERS,
     UNIT_BYTES,
     folders_in,
     max_physic_offset,

@@ -29,10 +29,8 @@ from segproof.reading.log_in_order import Filler
 from segproof.reading.log_rows import begins
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, ends_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.rocketmq.message import INNER_BATCH
-from segproof.stretches.rocketmq.candidates import ROLLED_BACK
+from segproof.rocketmq.message import INNER_BATCH, has_queue_place
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
-from segproof.stretches.rocketmq.witnesses import IN_QUEUES
 
 TOPICS_NAMED = 3
 Pieces = Callable[[], Iterable[MessageBlock | Gap | Filler]]
@@ -111,7 +109,7 @@ class NumbersGoOn:
     def add(self, message: Numbered, size_bytes: int) -> None:
         """Take the next message of the present file."""
         self._bytes += size_bytes
-        if message.sys_flag & ROLLED_BACK in IN_QUEUES and not message.sys_flag & INNER_BATCH:
+        if has_queue_place(message.sys_flag) and not message.sys_flag & INNER_BATCH:
             key = (message.topic, message.queue_id)
             self._numbers.setdefault(key, []).append(message.number)
             self._rooms[key] = self._room
@@ -192,7 +190,7 @@ def _judged(log: CommitLog, pieces: Iterable[MessageBlock | Gap | Filler]) -> It
             yield numbers.end(current)
             current = found
         are_here = (piece.phy_offsets == piece.lies_at).tolist()
-        for row, size in enumerate(piece.rows[:, 1].tolist()):
+        for row, size in enumerate(piece.sizes.tolist()):
             if not are_here[row]:
                 numbers.lose(size)
                 continue

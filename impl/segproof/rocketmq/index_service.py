@@ -26,7 +26,7 @@ from segproof.files import REAL_FILES, Files
 from segproof.integers import now_ms
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.key_hash import build_key
-from segproof.rocketmq.message import TAGS, DispatchRequest
+from segproof.rocketmq.message import ROLLED_BACK, TAGS, DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ MAX_MSGS_NUM_BATCH: Final = 64
 """A query answers no more than so many offsets."""
 TAG_TYPE: Final = "T"
 DESTROY_INTERVAL_MS: Final = 3000
-TRANSACTION_BITS: Final = 12
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -322,7 +321,7 @@ class IndexService(Closing):
         file = self.retry_get_and_create_index_file()
         if request.commit_log_offset < file.end_phy_offset:
             return
-        if request.sys_flag & TRANSACTION_BITS == TRANSACTION_BITS:
+        if request.sys_flag & ROLLED_BACK == ROLLED_BACK:
             return
         keys = self._keys_of(request)
         if request.commit_log_offset == file.end_phy_offset:

@@ -32,6 +32,9 @@ STORE_HOST_V6: Final = 0x20
 INNER_BATCH: Final = 1 << 7
 """The flag of a message that contains a batch. The batch has a place in the queue for each of its
 messages."""
+ROLLED_BACK: Final = 12
+"""The bits of `sys_flag` that say what a message is in a transaction; with both it was rolled
+back."""
 CRC_MASK: Final = 0x7FFFFFFF
 BLANK_BYTES: Final = 8
 NAME_VALUE_SEPARATOR: Final = "\x01"
@@ -171,6 +174,11 @@ def dispatch_request_of(message: Message) -> DispatchRequest:
         message.prepared_transaction_offset,
         pairs,
     )
+
+
+def has_queue_place(sys_flag: int) -> bool:
+    """Return whether a message is in a queue by its flags: neither prepared nor rolled back."""
+    return sys_flag & ROLLED_BACK in (0, 8)
 
 
 def lacks_body(message: Message) -> bool:

@@ -22,11 +22,12 @@ from segproof.layouts.rocketmq import MESSAGE, MESSAGE_BYTES_MIN
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
     MAGIC_V1,
+    ROLLED_BACK,
     Message,
     blank_head,
     encode_message,
 )
-from segproof.stretches.rocketmq.candidates import FILLER_TOPIC, ROLLED_BACK
+from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 
 FILLER_BYTES_MAX = 1 << 20
 FILLER_TAIL_BYTES = 1 + len(FILLER_TOPIC) + 2

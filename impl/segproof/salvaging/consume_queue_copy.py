@@ -46,9 +46,9 @@ from segproof.rocketmq.message import (
     SCHEDULE_TOPIC,
     Message,
     dispatch_request_of,
+    has_queue_place,
 )
 
-TRANSACTION_BITS = 12
 WAITING_UNITS = 1 << 18
 """So many units of all queues are kept before they are written."""
 QUEUES_MAX = 1_000_000
@@ -167,8 +167,7 @@ class ConsumeQueueCopy:
 
         Raises: TooLargeError; OSError.
         """
-        is_queued = message.sys_flag & TRANSACTION_BITS in (0, 8)
-        if not is_queued or message.topic in self._without_queues:
+        if not has_queue_place(message.sys_flag) or message.topic in self._without_queues:
             return
         key = (message.topic, message.queue_id)
         if message.sys_flag & INNER_BATCH:

@@ -19,8 +19,8 @@ from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import STORE_TIME_V4, STORE_TIME_V6, CommitLog
-from segproof.rocketmq.message import BORN_HOST_V6
-from segproof.stretches.rocketmq.candidates import ROLLED_BACK, is_filler
+from segproof.rocketmq.message import BORN_HOST_V6, ROLLED_BACK
+from segproof.stretches.rocketmq.candidates import is_filler
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 
 ROUNDS_MAX = 16
@@ -62,7 +62,7 @@ def _round(log: CommitLog, told: IndexTimes, files: Files, *, with_fillers: bool
         bounds = told.told(block.lies_at)
         likely = likely_times(block.store_timestamps, block.born_timestamps, around, bounds)
         for row in np.flatnonzero((likely != block.store_timestamps) & ~one.are_fillers).tolist():
-            is_v6 = bool(block.rows[row, 4] & BORN_HOST_V6)
+            is_v6 = bool(block.flags[row] & BORN_HOST_V6)
             place = int(block.lies_at[row])
             writes[place + (STORE_TIME_V6 if is_v6 else STORE_TIME_V4)] = int(likely[row])
             changed.add(place)
@@ -82,7 +82,7 @@ def _round(log: CommitLog, told: IndexTimes, files: Files, *, with_fillers: bool
 
 
 def _fillers_of(block: MessageBlock) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK
+    found: NDArray[np.bool_] = block.flags & ROLLED_BACK == ROLLED_BACK
     for row in np.flatnonzero(found).tolist():
         found[row] = is_filler(block.message(row))
     return found

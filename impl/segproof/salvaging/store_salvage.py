@@ -21,11 +21,10 @@ from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
-from segproof.reading.commit_log_damage import FILES_BEYOND
+from segproof.reading.commit_log_damage import LOST_FILES_MAX
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_gaps import GAPS_MAX, Gap, GapKind
 from segproof.reading.log_in_order import OF_MOVED, Filler, LogInOrder
-from segproof.reading.log_kinship import WRONG_MIN, WRONG_TIMES
 from segproof.reading.log_rows import linked_folders
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
@@ -49,7 +48,7 @@ from segproof.rebuilding.store_geometry import (
 )
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog
+from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, STORE_TIME_V6, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
@@ -64,6 +63,7 @@ from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.stretches.rocketmq.desk import Fate
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
+from segproof.stretches.rocketmq.witnesses import are_of_other_log
 from segproof.verifying.rocketmq.log_files import judged_log
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
@@ -178,8 +178,6 @@ class _Salvage:
         self._old_times = IndexTimes(os.path.join(log.store_path, INDEX), files)
         self._restored: set[int] = set()
         """The places of messages that got a likely store time."""
-        self._sound_end = 0
-        """The offset behind the last message that was kept."""
         self._ends: dict[str, int] = {}
         """By path of a file: the offset behind its last message, or its last gap."""
 
@@ -221,7 +219,7 @@ class _Salvage:
             else:
                 self._close_gaps()
                 self._keep(piece)
-                self._meter.add(int(piece.rows[:, 1].sum()))
+                self._meter.add(int(piece.sizes.sum()))
         for one, around in self._times.finish():
             self._judge_times(one, around)
         self._new_log.close()
@@ -243,7 +241,7 @@ class _Salvage:
         right, wrong = self._in_order.units_met()
         ranges = list(self._in_order.left())
         told, others = self.told, [one for one in ranges if one.is_of_others]
-        if wrong >= WRONG_MIN and wrong > WRONG_TIMES * right and not others:
+        if are_of_other_log(right, wrong) and not others:
             told.left_out.append(_words_of_other_log(self._log.store_path, right, wrong))
         told.foreign_messages = sum(one.messages for one in others)
         told.misplaced_messages = sum(one.messages for one in ranges) - told.foreign_messages
@@ -261,30 +259,28 @@ class _Salvage:
             told.target, told.first_offset = self._target, int(places[0])
             self._queues.begin(start)
             # What lies before it in its file is filled as well.
-        first, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+        first, end = block.span
         data: bytes | bytearray | memoryview = memoryview(block.data)[first:end]
         wrong = np.flatnonzero(block.phy_offsets != places)
         if len(wrong):
             data = bytearray(data)
             for number in wrong.tolist():
-                at = int(block.rows[number, 0]) - first + 28
-                data[at : at + 8] = int(places[number]).to_bytes(8, "big")
-        self._ends[file.path] = int(places[-1] + block.rows[-1, 1])
+                place = int(places[number])
+                MESSAGE["physical_offset"].put(data, place, place - int(places[0]))
+        self._ends[file.path] = self._end = int(block.ends_at[-1])
         time = int(sorted(times[:3])[len(times[:3]) // 2])
         fillers = self._new_log.put(start, int(places[0]), memoryview(data), time)
         for number, place in enumerate(places.tolist()):
             self._queues.put(block.message(number), place)
         born = block.born_timestamps(np.arange(len(places)))
-        times_at = places + np.where(block.rows[:, 4] & BORN_HOST_V6, 68, 56)
+        times_at = places + np.where(block.flags & BORN_HOST_V6, STORE_TIME_V6, STORE_TIME_V4)
         has_gaps = bool(self._gaps)
         stored = _Stored(start, times.copy(), born, places, times_at, has_gaps, fillers)
         for one, around in self._times.add(stored, stored.times):
             self._judge_times(one, around)
-        self._end = int(places[-1] + block.rows[-1, 1])
         told.messages += len(places)
         told.bytes_kept += end - first
         told.last_offset = int(places[-1])
-        self._sound_end = int(places[-1] + block.rows[-1, 1])
 
     def _judge_times(self, stored: "_Stored", around: Bounds) -> None:
         """Put the likely time into messages that have another one."""
@@ -319,7 +315,7 @@ class _Salvage:
         counts: list[LostMessages] | None = None
         with suppress(OSError):
             self._close_end()
-            counts = self._messages_in(self._gaps, self._sound_end)
+            counts = self._messages_in(self._gaps, self._end)
         starts = {one.path: one.start for one in self._log.log_files}
         for number, gap in enumerate(self._gaps):
             count = None if counts is None else counts[number]
@@ -364,7 +360,7 @@ class _Salvage:
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""
         last, size = self._log.log_files[-1], self._log.mapped_file_size
-        files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEYOND + 1]
+        files = range(last.start + size, INT64_MAX - size, size)[: LOST_FILES_MAX + 1]
         ends = pairwise([last.start + last.size_bytes, *files])
         behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
         if not self.told.bytes_read:  # no file tells how long the files of this log are

@@ -44,9 +44,9 @@ OF_MESSAGES = frozenset({
     "RMQDISK-55",
 })  # fmt: skip
 """Laws of damage in a commit log: the reader of its records counts what it costs."""
-AT_LEAST = ("RMQDISK-23", "RMQDISK-44")
+OF_LOST_FILES = frozenset({"RMQDISK-23", "RMQDISK-44"})
 """Laws of missing files of a commit log, and of a file of another store in one: the reader of the
-records counts what index and queues know of them, and there may have been more."""
+records counts them too, but where it finds none of their messages nobody knows how many."""
 
 
 class KnownLog(NamedTuple):
@@ -121,6 +121,8 @@ class LossCount:
         """The base offset of the segments without a log that come last so far."""
         self._is_of_messages = False
         """Whether there is damage in a commit log."""
+        self._are_files_lost = False
+        """Whether files of a commit log are missing, or others lie in their place."""
         self._is_damaged = self._is_gone = False
         """Whether the log of the present segment has damaged bytes, or can't be read at all."""
         self._lost_behind: tuple[int, int] | None = None
@@ -162,10 +164,10 @@ class LossCount:
                 self.at_least += int(actual)
         elif finding.law == CUT_OUT and actual is not None and not actual.startswith(UP_TO):
             self._cut_out = int(actual.removesuffix(OR_MORE)), not actual.endswith(OR_MORE)
-        elif finding.law in OF_MESSAGES:
+        elif finding.law in OF_MESSAGES | OF_LOST_FILES:
             self._is_of_messages = True
+            self._are_files_lost |= finding.law in OF_LOST_FILES
         elif finding.law != CUT_OUT:
-            self._is_of_messages |= finding.law in AT_LEAST
             self._is_complete = False
             self._are_others_lost |= finding.law != LATER_EPOCH
 
@@ -247,8 +249,10 @@ class LossCount:
         """Take how many messages damage in a commit log cost; None if that is unknown."""
         if not self._is_of_messages:
             return
-        self.at_least += 0 if lost is None else lost.known
-        self._is_complete &= lost is not None and lost.is_exact
+        known = 0 if lost is None else lost.known
+        self.at_least += known
+        is_exact = lost is not None and lost.is_exact
+        self._is_complete &= is_exact and (known > 0 or not self._are_files_lost)
 
     def _take_damage(
         self, damage: LogDamage, next_base_offset: int | None, *, is_read: bool

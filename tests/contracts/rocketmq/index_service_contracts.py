@@ -124,8 +124,8 @@ def offset_rule(end: int, phy_offset: int, known: int) -> bool:
     "RMQSVC-13",
     "every flag of 6 bits",
     Mutant(
-        "request.sys_flag & TRANSACTION_BITS == TRANSACTION_BITS",
-        "request.sys_flag & TRANSACTION_BITS == 8",
+        "request.sys_flag & ROLLED_BACK == ROLLED_BACK",
+        "request.sys_flag & ROLLED_BACK == 8",
     ),
 )
 def rolled_back(sys_flag: int) -> bool:

@@ -50,6 +50,7 @@ def agreed(store: Path, told: SalvagedStore) -> Summary:
     (summary,) = summaries
     assert summary.verdict is Verdict.READABLE_WITH_GAPS
     assert (told.messages, told.lost_messages or 0) == (summary.batches, summary.lost_at_least)
+    assert (summary.lost_offsets is not None) == (told.is_lost_exact and told.lost_messages != 0)
     words = ("copied", "is missing", "replaced")
     missing = [one for one in found if any(each in one.message for each in words)]
     assert missing
@@ -123,6 +124,26 @@ def test_a_file_of_another_store_at_its_own_offset(parts: str, place: int, tmp_p
     assert StoreJudge(contents(store), 16).breaks("RMQDISK-44")
 
 
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("units", [1, 2])
+def test_few_units_and_the_numbers_show_that_the_last_file_is_of_another_store(
+    units: int, tmp_path: Path
+) -> None:
+    """Its messages were served, and `salvage` told exactly 0 lost."""
+    store = long_store(tmp_path / "store", COUNT + units - 1)
+    own, place = messages_of(store), len(logs(store)) - 1
+    other = long_store(tmp_path / "other", 90, step=5)
+    foreign = in_file(messages_of(other), place)
+    shutil.copyfile(logs(other)[place], logs(store)[place])
+    keep(store, "consumequeue")
+    told, kept = saved(store)
+    assert kept == {at: one for at, one in own.items() if at // LOG_BYTES != place}
+    assert len(foreign) == told.foreign_messages
+
+    assert units == len(in_file(own, place)) == told.lost_messages
+    agreed(store, told)
+
+
 @pytest.mark.checks("RMQDISK-25")
 @pytest.mark.parametrize(
     ("taken", "place", "parts"),
@@ -187,8 +208,8 @@ def test_damaged_offsets_make_no_foreign_messages(
 
 
 @pytest.mark.checks("RMQDISK-44")
-def test_a_log_that_was_replaced_or_moved_is_kept(tmp_path: Path) -> None:
-    """All of the log contradicts index and queues, or says other offsets: then it is the log."""
+def test_a_log_that_was_replaced_is_kept(tmp_path: Path) -> None:
+    """All of the log contradicts index and queues: then it is the log."""
     store = long_store(tmp_path / "store", COUNT)
     other = long_store(tmp_path / "other", COUNT, "Other", 53)
     shutil.rmtree(store / "commitlog")
@@ -198,9 +219,15 @@ def test_a_log_that_was_replaced_or_moved_is_kept(tmp_path: Path) -> None:
     (line,) = told.left_out  # it said "everything kept", or only what the gaps cost
     assert "this log is not that of index and queues" in line
     assert not told.is_whole
+
+
+@pytest.mark.checks("RMQDISK-25")
+@pytest.mark.parametrize("by", [900 * LOG_BYTES, 1])
+def test_a_log_whose_names_are_all_wrong_by_one_distance_is_kept(by: int, tmp_path: Path) -> None:
+    """Also by 1, where no name is one of this log: nothing of it was saved."""
     moved = long_store(tmp_path / "moved" / "store", COUNT)
     for path in reversed(logs(moved)):
-        path.rename(path.with_name(f"{int(path.name) + 900 * LOG_BYTES:020d}"))
+        path.rename(path.with_name(f"{int(path.name) + by:020d}"))
     keep(moved, "")
     told, kept = saved(moved)
     assert (COUNT, 0) == (len(kept), told.foreign_messages)

@@ -4,13 +4,14 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from segproof.stretches.rocketmq.desk import Fate, Gap, GapKind, Placement
-from segproof.stretches.rocketmq.facts import Facts
-from segproof.stretches.rocketmq.placing import RULES
+from segproof.stretches.rocketmq.desk import Fate, Gap, GapKind, Needs, Placement
+from segproof.stretches.rocketmq.facts import Facts, FileFacts, Met, joined, meet
+from segproof.stretches.rocketmq.placing import RULES, place
 from segproof_tests.drawn_stretches import (
     FILE_BYTES,
     FIRST_MS,
@@ -25,7 +26,9 @@ from segproof_tests.drawn_stretches import (
     placed,
     placed_in_steps,
     renamed,
+    rows_of,
     shifted,
+    units_of,
     whole_logs,
     without,
     without_file,
@@ -317,6 +320,93 @@ def test_a_copy_at_the_end_of_moved_messages_costs_only_itself() -> None:
     log = DrawnLog(files, (*moved, *again, *after, *own))
     fates = [Fate(fate) for fate in placed(log.facts()).fates.tolist()]
     assert sorted(fates) == [Fate.MOVED] * 8 + [Fate.COPY]
+
+
+def test_a_unit_of_the_same_size_knows_a_message_with_a_damaged_queue() -> None:
+    """It is the only message of the last file, and its queue is none of the log."""
+    files = (DrawnFile(0, 600, is_blank=True), DrawnFile(FILE_BYTES, 200, is_blank=False))
+    own = [Drawn(at, 0, 200 * at, 200, 200 * at, FIRST_MS + at, number=at) for at in range(3)]
+    last = Drawn(3, 1, 0, 200, FILE_BYTES, FIRST_MS + 3, number=3)
+    units = tuple((one.said, one.size, 1, one.number) for one in (*own, last))
+    log = DrawnLog(files, (*own, replace(last, queue=9)), units)
+    assert set(placed(log.facts()).fates.tolist()) == {Fate.KEPT}
+
+
+@pytest.mark.parametrize("queue", [1, 2])
+def test_a_copy_one_bit_away_from_its_place_is_a_copy(queue: int) -> None:
+    """Its offset is no damaged one: what says this offset was made and stored with it. A field of
+    the copy may be damaged."""
+    own = [Drawn(at, 0, 256 * at, 256, 256 * at, FIRST_MS + at, number=at) for at in range(6)]
+    own[3] = replace(own[2], start=768, queue=queue, name=2 if queue == 1 else 9)
+    log = DrawnLog((DrawnFile(0, 1536, is_blank=False),), tuple(own))
+    facts = log.facts()
+    fate = Fate.COPY if queue == 1 else Fate.ASIDE
+    for found in (placed(facts), placed_in_steps(facts)):
+        assert fates_by_message(found, facts)[3][0] == fate
+
+
+def test_nothing_is_moved_in_a_log_that_no_unit_knows() -> None:
+    """All of it is of another store, and lies where this one's messages lay."""
+    block = [Drawn(at, 0, 100 + 200 * at, 200, 612 + 200 * at, FIRST_MS, number=at)
+             for at in range(2)]  # fmt: skip
+    log = DrawnLog((DrawnFile(0, 600, is_blank=False),), tuple(block))
+    assert set(placed(log.facts()).fates.tolist()) == {Fate.MOVED}
+    known = replace(log, units=((0, 150, 3, 0), (150, 90, 3, 1)))
+    assert set(placed(known.facts()).fates.tolist()) == {Fate.ASIDE}
+
+
+def test_all_messages_without_room_are_asked_for_at_once() -> None:
+    """Each took a round of its own, in which the log was placed again."""
+    files = tuple(DrawnFile(FILE_BYTES * at, 900, is_blank=at < 3) for at in range(4))
+    messages = [
+        Drawn(10 * file + at, file, start, 200, FILE_BYTES * file + start, FIRST_MS + 10 * file)
+        for file in range(4)
+        for at, start in enumerate((0, 200, 450, 650))
+    ]
+    units = tuple((one.said, one.size, one.queue, one.number) for one in messages)
+    facts = DrawnLog(files, tuple(messages), units).facts()
+    few = replace(facts, rows=joined(facts.rows))
+    needs = place(few)
+    assert isinstance(needs, Needs)
+    assert needs.rows == (1, 3, 5, 7)
+    fates = [Fate.KEPT, Fate.KEPT, Fate.ASIDE, Fate.KEPT] * 4
+    assert placed(facts).fates.tolist() == fates
+
+
+@given(st.data())
+def test_units_meet_the_messages_at_their_offset(data: st.DataObject) -> None:
+    """One that agrees counts, of however many that say this offset, in blocks as well."""
+    row = st.tuples(st.sampled_from((0, 100, 150)), st.sampled_from((100, 120)),
+                    st.sampled_from((1, 2)), st.sampled_from((0, 1)))  # fmt: skip
+    rows = data.draw(st.lists(row, max_size=8))
+    wanted = data.draw(st.lists(st.tuples(
+        st.sampled_from((0, 100, 130, 150, 260)), st.sampled_from((0, 100, 120)),
+        st.sampled_from((0, 1, 2)), st.sampled_from((0, 1)),
+    )))  # fmt: skip
+    units = units_of(tuple(wanted))
+    parts = np.array_split(np.arange(len(rows)), data.draw(st.integers(1, 2)))
+    found = rows_of([Drawn(at, 0, 200 * at, size, said, FIRST_MS, queue, number)
+                     for at, (said, size, queue, number) in enumerate(rows)],
+                    (FileFacts(0, FILE_BYTES, FILE_BYTES),))  # fmt: skip
+    for part in parts:
+        meet(units, found[part])
+    for unit in units.tolist():
+        assert unit[-1] == _met_by(unit[:-1], [[rows[at] for at in part] for part in parts])
+
+
+def _met_by(unit: tuple[int, int, int, int], blocks: list[list[tuple[int, int, int, int]]]) -> Met:
+    """Return what a unit meets, message by message."""
+    offset, size, queue, number = unit
+    met = Met.NOTHING
+    for block in blocks:
+        said = max((one[0] for one in block if one[0] <= offset), default=-1)
+        for one in block:
+            if one[0] == said and offset < one[0] + one[1]:
+                is_its = one[0] == offset and (
+                    not size or (one[1] == size and (not queue or one[2:] == (queue, number)))
+                )
+                met = Met.AGREES if is_its or met == Met.AGREES else Met.AGAINST
+    return met
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.rule}: {one.words}")

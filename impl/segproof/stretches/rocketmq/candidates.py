@@ -10,7 +10,12 @@ import numpy as np
 
 from segproof.layouts.rocketmq import MESSAGE, MESSAGE_BYTES_MIN
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES
-from segproof.rocketmq.message import Message, check_message_and_return_size, lacks_body
+from segproof.rocketmq.message import (
+    ROLLED_BACK,
+    Message,
+    check_message_and_return_size,
+    lacks_body,
+)
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 SEARCH_PIECE_BYTES = 1 << 20
@@ -28,8 +33,6 @@ _HEAD = MESSAGE.dtype_within(HEAD_BYTES)
 MAGIC_BYTES = (0xDA, 0xA3, 0x20)
 MAGIC_ENDS = (0xA7, 0xAB)
 """The last byte of the magic in both versions."""
-ROLLED_BACK = 12
-"""The bits of a message that no queue and no index gets."""
 FILLER_TOPIC = "SEGPROOF_LOST"
 """Salvage fills a gap with messages of this topic; in a short message the topic is cut."""
 
@@ -42,7 +45,7 @@ def is_filler(message: Message) -> bool:
 
 def filler_rows(block: MessageBlock) -> list[int]:
     """Return the rows of the messages of a block that fill a gap."""
-    numbers = np.flatnonzero(block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK)
+    numbers = np.flatnonzero(block.flags & ROLLED_BACK == ROLLED_BACK)
     return [number for number in numbers.tolist() if is_filler(block.message(number))]
 
 

@@ -217,20 +217,21 @@ def meet(units: Units, rows: Rows) -> None:
     """
     if not len(rows):
         return
+    said = [rows["said"], rows["end"] - rows["start"], rows["queue"], rows["number"]]
+    rows = rows[np.unique(marks_of(said), return_index=True)[1]]
     rows = rows[np.argsort(rows["said"], kind="stable")]
     at = np.searchsorted(rows["said"], units["offset"], "right") - 1
-    said = rows["said"][np.maximum(at, 0)]
-    while True:
-        at = np.where((at >= 0) & (rows["said"][np.maximum(at, 0)] == said), at, -1)
-        if not (at >= 0).any():
-            return
-        own = rows[np.maximum(at, 0)]
-        is_covered = (at >= 0) & (units["offset"] < said + own["end"] - own["start"])
-        do_agree = is_covered & agree(units, own, own["said"])
-        is_against = is_covered & ~do_agree & (units["met"] == Met.NOTHING)
-        units["met"][is_against] = Met.AGAINST
-        units["met"][do_agree] = Met.AGREES
-        at = at - 1
+    left = np.flatnonzero(at >= 0)
+    at = at[left]
+    while len(left):
+        own, some = rows[at], units[left]
+        do_agree = agree(some, own, own["said"])
+        is_covered = some["offset"] < own["said"] + own["end"] - own["start"]
+        is_against = is_covered & ~do_agree & (some["met"] == Met.NOTHING)
+        units["met"][left[is_against]] = Met.AGAINST
+        units["met"][left[do_agree]] = Met.AGREES
+        goes_on = ~do_agree & (at > 0) & (rows["said"][at - 1] == own["said"])
+        left, at = left[goes_on], at[goes_on] - 1
 
 
 def agree(units: Units, rows: Rows, offsets: Int64s) -> NDArray[np.bool_]:

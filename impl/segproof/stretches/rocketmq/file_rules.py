@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from segproof.stretches.rocketmq.desk import Desk, Fate
-from segproof.stretches.rocketmq.facts import Int64s, Met, Reach
+from segproof.stretches.rocketmq.desk import Bools, Desk, Fate
+from segproof.stretches.rocketmq.facts import Int64s, Met, Reach, Units
 from segproof.stretches.rocketmq.witnesses import (
     NEAR_MESSAGES,
-    WRONG_TIMES,
+    are_of_other_log,
     are_units_ours,
     witness,
 )
@@ -24,9 +24,6 @@ messages by such a distance, and a wrong bit moves them by one with a chance of 
 FILES_BEYOND = 8
 """At most this many files before the first one, or after the last one, get messages: a wrong offset
 may say any file, and each needs a file of its own size. Eight lost files in a row are rare."""
-WRONG_MIN = 8
-"""A file is of another store if at least so many units lead into other messages than theirs: fewer
-may be the damage of one sector of a queue, which holds 25 units."""
 RIGHT_MIN = 3
 """Units that must agree with other files before a file is called another store's: with fewer the
 queues may be another store's. Also the units that are enough against a file with none for it."""
@@ -77,6 +74,8 @@ def file_name(desk: Desk) -> None:
     told = dict(_claims_of_files(desk))
     by = {begin - names[number] for number, (begin, _) in told.items()}
     is_whole = len(told) > len(by) == 1 and min(begin for begin, _ in told.values()) >= 0
+    if is_whole:
+        step = (step + min(by)) % size
     claimed = {begin for number, (begin, _) in told.items() if begin != names[number]}
     moves = {
         number: begin
@@ -92,6 +91,7 @@ def file_name(desk: Desk) -> None:
     }
     strong = {number for number in moves if told[number][1] > 1}
     strong |= {number for number in moves if _is_known(desk, number, moves[number])}
+    strong |= _with_each_others_names(moves, names)
     stays = {names[number] for number in told if number not in moves}
     while True:
         wanted = {begin for number, begin in moves.items() if number in strong}
@@ -116,6 +116,17 @@ def file_name(desk: Desk) -> None:
             begins[number] = left.pop() if left else -1
     step = begins[0] % size if len(files) == 1 else step
     desk.settle(begins, begins % size == step)
+
+
+def _with_each_others_names(moves: dict[int, int], names: list[int]) -> set[int]:
+    """Return the files that say each other's names; `moves` has where files say that they begin."""
+    found, owners = set(moves), {name: number for number, name in enumerate(names)}
+    while True:
+        wanted = {moves[number] for number in found}
+        both = {one for one in found if owners.get(moves[one]) in found and names[one] in wanted}
+        if both == found:
+            return found
+        found = both
 
 
 def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -178,7 +189,7 @@ def other_store(desk: Desk) -> None:
         begin = int(desk.begins[number])
         found = desk.evidence(begin, begin + size)
         right, wrong = found[Met.AGREES], found[Met.AGAINST]
-        if _are_of_others(right, wrong):
+        if _are_of_others(right, wrong) or _has_other_numbers(desk, here, number, right, wrong):
             doubted.append(number)
         elif right > wrong:
             ours += right
@@ -188,7 +199,8 @@ def other_store(desk: Desk) -> None:
         begin, rows = int(desk.begins[number]), here[desk.files[here] == number]
         met = desk.units_in(begin, begin + size)["met"]
         right, wrong = (int(np.count_nonzero(met == one)) for one in (Met.AGREES, Met.AGAINST))
-        if not _are_of_others(right, wrong):
+        is_other = _are_of_others(right, wrong)
+        if not (is_other or _has_other_numbers(desk, here, number, right, wrong)):
             continue
         is_known = [
             desk.evidence(said, said + length)[Met.AGREES] > 0
@@ -202,9 +214,30 @@ def other_store(desk: Desk) -> None:
 
 
 def _are_of_others(right: int, wrong: int) -> bool:
-    if not right:
-        return wrong >= RIGHT_MIN
-    return wrong >= WRONG_MIN and wrong > WRONG_TIMES * right
+    return are_of_other_log(right, wrong) if right else wrong >= RIGHT_MIN
+
+
+def _has_other_numbers(desk: Desk, here: Int64s, number: int, right: int, wrong: int) -> bool:
+    """Return whether a unit contradicts a file, none has offset and size of a message of it, and
+    the numbers of its first messages do not go on where the log before it ends."""
+    if right or not wrong or number == desk.files[here[0]]:
+        return False
+    rows = here[desk.files[here] == number]
+    desk.need(rows[:1].tolist())
+    rows = rows[np.cumsum(desk.rows["messages"][rows]) <= NEAR_MESSAGES]
+    begin = int(desk.begins[number])
+    if _lead_to(desk.units_in(begin, begin + desk.facts.file_bytes), desk, rows).any():
+        return False
+    before = here[desk.said[here] < begin]
+    before = before[np.argsort(-desk.said[before], kind="stable")]
+    known = witness(desk, rows.tolist(), 0, before.tolist(), ())
+    return known.wrong > known.right
+
+
+def _lead_to(units: Units, desk: Desk, rows: Int64s | list[int]) -> Bools:
+    """Return which units have offset and size of a row."""
+    is_of = units["offset"][:, None] == desk.said[rows]
+    return np.asarray((is_of & (units["size"][:, None] == desk.sizes[rows])).any(axis=1))
 
 
 def other_log(desk: Desk) -> None:
@@ -248,11 +281,11 @@ def _is_of_other_log(desk: Desk, rows: list[int], before: Int64s, after: Int64s)
     known = witness(desk, rows, 0, before.tolist(), after.tolist(), is_here=True)
     right, wrong = known if ours or not len(desk.units) else (0, 0)
     units = units[units["size"] > 0]
-    is_of = units["offset"][:, None] == desk.said[rows]
-    is_of = (is_of & (units["size"][:, None] == desk.sizes[rows])).any(axis=1)
+    is_of = _lead_to(units, desk, rows)
     right += int(np.count_nonzero(is_of))
     wrong += ours * int(np.count_nonzero(~is_of))
     hosts = desk.rows["host"]
-    if len(before) and len(after) and hosts[before[0]] == hosts[after[0]]:
+    is_between = len(before) and (ours if not len(after) else hosts[before[0]] == hosts[after[0]])
+    if is_between:
         wrong += int(hosts[before[0]] != hosts[rows[0]])
     return wrong > right

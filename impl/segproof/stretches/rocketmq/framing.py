@@ -61,13 +61,21 @@ from segproof.stretches.rocketmq.facts import (
     meet,
     queue_mark,
 )
-from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock, numbers_at
+from segproof.stretches.rocketmq.message_blocks import (
+    BODY_AT,
+    BODY_BYTES,
+    SAID,
+    SIZE,
+    TOPIC_AT,
+    TOPIC_BYTES,
+    LogReader,
+    MessageBlock,
+    numbers_at,
+)
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 OpenFile = Callable[[str], ReadOnlyFile]
 See = Callable[[MessageBlock], None]
-SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(1, 10)
-"""Columns of `MessageBlock.rows`."""
 HOST_AT = MESSAGE["store_host"].place
 """Where a message has the address of its broker: of 8 bytes, or 12 more if it is IPv6, and 12 bytes
 later if that of the producer is IPv6."""
@@ -164,9 +172,9 @@ class FramedLog:
 
     def _details(self, row: np.void) -> Iterator[Rows]:
         for block in self._blocks(row):
-            one = rows_of(block, int(row["file"]), int(block.lies_at[0] - block.rows[0, 0]))
+            one = rows_of(block, int(row["file"]), block.offset)
             one["start"] = row["start"] + one["said"] - row["said"]
-            one["end"] = one["start"] + block.rows[:, SIZE]
+            one["end"] = one["start"] + block.sizes
             for name in ("reach", "is_after_blank", "is_filler"):
                 one[name] = row[name]
             detail(one, np.arange(len(one)), block, np.arange(len(one)))
@@ -178,7 +186,7 @@ class FramedLog:
         with closing(self._open(found.path)) as file:
             reader = LogReader(self.log, self._files)
             for block in reader.blocks_of(file, found, int(row["start"]), FIRST_BYTES):
-                ends = block.lies_at + block.rows[:, SIZE] - found.start
+                ends = block.ends_at - found.start
                 count = int(np.searchsorted(ends, row["end"], "right"))
                 if count:
                     yield block._replace(rows=block.rows[:count])
@@ -264,7 +272,7 @@ class _FileFraming:
         _meet(self._units, block)
         lies, lacks = block.lies_at - self._one.start, np.flatnonzero(block.lacks_body)
         if len(lacks):
-            ends = lies[lacks] + block.rows[lacks, SIZE]
+            ends = lies[lacks] + block.sizes[lacks]
             self._torn += zip(lies[lacks].tolist(), ends.tolist(), strict=True)
             block = block._replace(rows=np.delete(block.rows, lacks, 0))
         return self._read_whole(block)
@@ -288,7 +296,7 @@ class _FileFraming:
         bad = np.array(sorted(self._file.unreadable), np.int64)
         begins = block.lies_at - self._one.start
         first = np.searchsorted(bad, begins - BLOCK_BYTES, "right")
-        stop = np.searchsorted(bad, begins + block.rows[:, SIZE], "left")
+        stop = np.searchsorted(bad, begins + block.sizes, "left")
         return block._replace(rows=block.rows[first == stop])
 
     def _is_filled_up(self, position: int) -> bool:
@@ -371,8 +379,8 @@ def _firsts(block: MessageBlock, fills: NDArray[np.bool_]) -> Int64s:
 
 def _hosts(block: MessageBlock) -> list[Int64s]:
     """Return the first and the last 8 bytes of the address of the broker of each message."""
-    flags = block.rows[:, FLAGS]
-    at = block.rows[:, 0] + HOST_AT
+    flags = block.flags
+    at = block.positions + HOST_AT
     if not (flags & (BORN_HOST_V6 | STORE_HOST_V6)).any():
         return [numbers_at(block.data, at, "<i8")] * 2
     at += np.where(flags & BORN_HOST_V6, 12, 0)
@@ -383,26 +391,26 @@ def _hosts(block: MessageBlock) -> list[Int64s]:
 def rows_of(block: MessageBlock, file: int, start: int, firsts: Int64s | None = None) -> Rows:
     """Return a row without details for each message of a block of a file that begins at `start`; or
     a row for those from each of `firsts` on."""
-    columns, count = block.rows, len(block.rows)
+    count = len(block.rows)
     firsts = np.arange(count) if firsts is None else firsts
     lasts = np.append(firsts[1:], count)[: len(firsts)] - 1
     rows = np.zeros(len(firsts), STRETCH)
     if not count:
         return rows
     rows["file"], rows["start"] = file, block.lies_at[firsts] - start
-    rows["end"] = block.lies_at[lasts] - start + columns[lasts, SIZE]
-    rows["said"], rows["messages"] = columns[firsts, SAID], lasts - firsts + 1
+    rows["end"] = block.ends_at[lasts] - start
+    rows["said"], rows["messages"] = block.phy_offsets[firsts], lasts - firsts + 1
     rows["mark"] = np.add.reduceat(_marks(block), firsts)
-    rows["host"] = marks_of(_hosts(block._replace(rows=columns[firsts])))
+    rows["host"] = marks_of(_hosts(block._replace(rows=block.rows[firsts])))
     for back in range(TIMES):
         at = np.maximum(lasts - back, firsts)
-        rows["times"][:, back] = np.where(at == lasts - back, columns[at, TIME], NO_TIME)
+        rows["times"][:, back] = np.where(at == lasts - back, block.store_timestamps[at], NO_TIME)
     return rows
 
 
 def _marks(block: MessageBlock) -> NDArray[np.uint64]:
     """Return a number for the content of each message: equal ones have equal numbers."""
-    begins, ends = block.rows[:, 0] + CONTENT, block.rows[:, 0] + block.rows[:, SIZE]
+    begins, ends = block.positions + CONTENT, block.positions + block.sizes
     marks = np.einsum("ij,j->i", _words(block.data, begins, WORDS), WEIGHTS)
     last = _words(block.data, ends - LAST_WORDS * WORD_BYTES, LAST_WORDS)
     marks += np.einsum("ij,j->i", last, LAST_WEIGHTS)
@@ -422,7 +430,7 @@ def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None
     if not len(at):
         return
     _, rows["number"][at] = block._replace(rows=block.rows[numbers]).numbers()
-    rows["flags"][at] = block.rows[numbers, FLAGS]
+    rows["flags"][at] = block.flags[numbers]
     rows["born"][at] = block.born_timestamps(numbers)
     for row, number in zip(at.tolist(), numbers.tolist(), strict=True):
         message = block.message(number)
@@ -434,7 +442,7 @@ def _meet(units: Units, block: MessageBlock) -> None:
     """Write to units, in order, what the messages of a block say of them."""
     if not len(units):
         return
-    said, sizes = block.phy_offsets, block.rows[:, SIZE]
+    said, sizes = block.phy_offsets, block.sizes
     first, stop = np.searchsorted(units["offset"], [said.min(), (said + sizes).max()])
     if first >= stop:
         return

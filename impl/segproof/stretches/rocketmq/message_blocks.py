@@ -36,6 +36,9 @@ UNITS_OF_A_MESSAGE = 10
 USUAL_MESSAGE_BYTES = 1024
 _HEAD = MESSAGE.dtype_within(MESSAGE["born_timestamp"].end)
 _NAMES = b"KEYSUNIQ_KEYTAGS"
+PLACE, SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(10)
+KEYS_BYTES = 11
+"""Columns of `MessageBlock.rows`, as `kernels.MESSAGE_ROW` tells them."""
 _TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
 """Columns of position and length: topic, keys, unique key, tags."""
 
@@ -76,12 +79,37 @@ class MessageBlock(NamedTuple):
     @property
     def lies_at(self) -> Int64Array:
         """Where each message lies in the log."""
-        return self.rows[:, 0] + self.offset
+        return self.positions + self.offset
+
+    @property
+    def ends_at(self) -> Int64Array:
+        """The offset in the log behind each message, by where it lies."""
+        return self.lies_at + self.sizes
+
+    @property
+    def positions(self) -> Int64Array:
+        """Where each message begins in `data`."""
+        return self.rows[:, PLACE]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the messages begin and end in `data`."""
+        return int(self.rows[0, PLACE]), int(self.rows[-1, PLACE] + self.rows[-1, SIZE])
+
+    @property
+    def sizes(self) -> Int64Array:
+        """How many bytes each message has."""
+        return self.rows[:, SIZE]
+
+    @property
+    def flags(self) -> Int64Array:
+        """The `sys_flag` of each message."""
+        return self.rows[:, FLAGS]
 
     @property
     def phy_offsets(self) -> Int64Array:
         """Where each message says that it lies in the log."""
-        return self.rows[:, 2]
+        return self.rows[:, SAID]
 
     def at_own_offsets(self) -> "MessageBlock":
         """Return those of the messages that say the offset at which they lie."""
@@ -90,13 +118,13 @@ class MessageBlock(NamedTuple):
     @property
     def lacks_body(self) -> NDArray[np.bool_]:
         """Whether each message has no body, and the checksum of one."""
-        lacks: NDArray[np.bool_] = (self.rows[:, 6] == 0) & (self.rows[:, 7] != 0)
+        lacks: NDArray[np.bool_] = (self.rows[:, BODY_BYTES] == 0) & (self.rows[:, BODY_CRC] != 0)
         return lacks
 
     @property
     def store_timestamps(self) -> Int64Array:
         """When each message was stored."""
-        return self.rows[:, 3]
+        return self.rows[:, TIME]
 
     def born_timestamps(self, numbers: Int64Array) -> Int64Array:
         """Return when some of the messages were made, by the clocks of their producers."""
@@ -110,12 +138,12 @@ class MessageBlock(NamedTuple):
         """Return a field of some messages; only fields up to the born timestamp are known."""
         count = max(0, len(self.data) - _HEAD.itemsize + 1)
         heads: NDArray[Any] = np.ndarray((count,), _HEAD, self.data, 0, (1,))
-        found: Int64Array = heads[name][self.rows[numbers, 0]].astype(np.int64)
+        found: Int64Array = heads[name][self.rows[numbers, PLACE]].astype(np.int64)
         return found
 
     def message(self, number: int) -> Message:
         """Return one of the messages."""
-        position = int(self.rows[number, 0])
+        position = int(self.rows[number, PLACE])
         message = check_message_and_return_size(self.data, position, False).message
         assert message is not None
         return message
@@ -133,7 +161,7 @@ class MessageBlock(NamedTuple):
             hashes[messages == message] = _hashes_of_decoded(
                 self.data, self.rows[message], index_tags
             )
-        return Entries(hashes, self.rows[messages, 2], self.rows[messages, 3], messages)
+        return Entries(hashes, self.rows[messages, SAID], self.rows[messages, TIME], messages)
 
 
 class BlankEnd(NamedTuple):
@@ -145,7 +173,7 @@ class BlankEnd(NamedTuple):
 
 
 def _hashes(data: bytes, rows: Int64Array, index_tags: bool) -> tuple[Int64Array, Int64Array]:
-    room = 2 * len(rows) + int(np.maximum(rows[:, 11] + 1, 0).sum()) // 2 + len(rows)
+    room = 2 * len(rows) + int(np.maximum(rows[:, KEYS_BYTES] + 1, 0).sum()) // 2 + len(rows)
     hashes, messages = np.empty(room, np.int64), np.empty(room, np.int64)
     flat = np.ascontiguousarray(rows).reshape(-1)
     kernels.hash_keys.announce(len(rows) * UNITS_OF_A_MESSAGE)
@@ -233,7 +261,7 @@ class LogReader:
                 if intact:
                     yield MessageBlock(data, self._rows[:intact], log_file.start + position)
                 if intact < count:
-                    self.end_offset += int(self._rows[intact, 0])
+                    self.end_offset += int(self._rows[intact, PLACE])
                     self.end_result = FAILED
                     return
                 done = stop
@@ -253,7 +281,7 @@ class LogReader:
 
     def _intact(self, data: bytes, count: int) -> int:
         """Return how many of the first rows have bodies with the right checksum."""
-        starts, lengths, stored = (self._rows[:count, column] for column in (5, 6, 7))
+        starts, lengths, stored = self._rows[:count, BODY_AT : BODY_CRC + 1].T
         # Cutting bytes out of bytes takes less than a view of them while they are few.
         is_small = count == 0 or int(lengths.max()) < SMALL_BODY_BYTES
         source, crc32 = data if is_small else memoryview(data), zlib.crc32

@@ -140,12 +140,24 @@ def _belongs_here(desk: Desk, row: int, lies: int, *, is_touched: bool) -> bool:
     over = desk.taken.over(said, said + size)
     if _same(desk, row, over):
         return False
+    desk.need(over)
     has_room = not over and desk.file_begin(row) is not None
     if ((lies ^ said) & UINT64_MASK).bit_count() <= FLIPPED_BITS_MAX:
         fits_there = has_room and desk.taken.touches(said, said + size)
-        return not fits_there or _goes_on(desk, row, lies)
+        is_doubted = fits_there or _is_of_other_file(desk, row) or _is_alike(desk, row, over)
+        return not is_doubted or _goes_on(desk, row, lies)
     is_block = has_room and (said - lies) % SECTOR_BYTES == 0
     return not is_block and not len(here) and _goes_on(desk, row, lies)
+
+
+def _is_of_other_file(desk: Desk, row: int) -> bool:
+    """Return whether the only message of a file says the same position in another one of the log:
+    the numbers of two files often differ in one bit or two."""
+    if np.count_nonzero(desk.files == desk.files[row]) > 1:
+        return False
+    begin = desk.claims()[row : row + 1]
+    is_begin = desk.begins_of(begin) == begin
+    return bool((is_begin & (desk.settled[0] <= begin) & (begin <= desk.settled[-1])).all())
 
 
 def _same(desk: Desk, row: int, over: list[int]) -> bool:
@@ -156,6 +168,18 @@ def _same(desk: Desk, row: int, over: list[int]) -> bool:
     is_there = desk.offsets[over[0]] == desk.said[row]
     is_alike = one["mark"] == other["mark"] and one["messages"] == other["messages"]
     return bool(is_there and is_alike and desk.sizes[row] == desk.sizes[over[0]])
+
+
+def _is_alike(desk: Desk, row: int, over: list[int]) -> bool:
+    """Return whether what is kept where a message says was made and stored with it, and is as long:
+    it may be a copy of that one, with a damaged field."""
+    one, two = desk.rows[row], desk.rows[over[0]] if over else None
+    return two is not None and bool(
+        desk.sizes[row] == desk.sizes[over[0]]
+        and one["said"] == desk.offsets[over[0]]
+        and one["born"] == two["born"]
+        and one["times"][0] == two["times"][0]
+    )
 
 
 def _is_of_our_broker(desk: Desk, row: int) -> bool:
@@ -271,6 +295,8 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
     if not _is_of_our_broker(desk, part[0]):
         return False
     ours = are_units_ours(desk, said, end)
+    if len(desk.units) and not ours and not np.isin(desk.fates, KEEPING).any():
+        return False
     if _messages(desk, part) <= NEAR_MESSAGES and (ours or not len(desk.units)):
         known = witness(desk, part, 0, desk.taken.rows_before(said), desk.taken.rows_after(end))
         if known.right != known.wrong:
@@ -285,26 +311,29 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
 
 
 def room(desk: Desk) -> None:
-    """Set messages aside until no gap in a file is too small for a message."""
-    while True:
-        kept = np.flatnonzero(np.isin(desk.fates, KEEPING))
-        kept = kept[np.argsort(desk.offsets[kept], kind="stable")]
-        starts = desk.offsets[kept]
-        begins = desk.begins_of(starts)
-        ends = np.append(-1, (starts + desk.sizes[kept])[:-1]) if len(kept) else starts
-        room = starts - np.maximum(begins, ends)
-        small = np.flatnonzero((room > 0) & (room < MESSAGE_BYTES_MIN))
-        if not len(small):
-            return
-        at = int(small[0])
-        victim = int(kept[at])
+    """Set messages aside until no gap in a file is too small for a message.
+
+    A gap grows by a whole message where one is set aside, so that it is never too small then.
+    """
+    kept = np.flatnonzero(np.isin(desk.fates, KEEPING))
+    kept = kept[np.argsort(desk.offsets[kept], kind="stable")]
+    starts = desk.offsets[kept]
+    begins = desk.begins_of(starts)
+    ends = np.append(-1, (starts + desk.sizes[kept])[:-1]) if len(kept) else starts
+    room = starts - np.maximum(begins, ends)
+    last = -1
+    for at in np.flatnonzero((room > 0) & (room < MESSAGE_BYTES_MIN)).tolist():
+        if at and last == at - 1:
+            continue
+        last, victim = at, int(kept[at])
         if at and ends[at] > begins[at] and desk.fates[victim] == Fate.KEPT:
             before = int(kept[at - 1])
-            victim = victim if desk.fates[before] == Fate.KEPT else before
+            if desk.fates[before] != Fate.KEPT:
+                last, victim = at - 1, before
         if desk.rows["messages"][victim] > 1:
             desk.need([victim])
-            return
-        desk.decide([victim], Fate.ASIDE)
+        else:
+            desk.decide([victim], Fate.ASIDE)
 
 
 def nowhere(desk: Desk) -> None:

@@ -67,7 +67,8 @@ RULES = (
         "file name",
         "A file begins where most of its messages say. No checksum covers a name, and messages that"
         " agree on another begin of their file do not do so by chance. A file of one message needs"
-        " a unit that leads there. A log was moved as a whole if all its files say one distance.",
+        " a unit that leads there, or a file that says its name in turn. A log was moved as a whole"
+        " if all its files say one distance.",
         "A file with one message whose offset is wrong keeps its name: one message proves nothing."
         " So does a file whose begin another file has by its own messages, and one in which a"
         " message says the place that the name gives. A file that was copied over this one keeps"
@@ -77,7 +78,8 @@ RULES = (
     Rule(
         "other store",
         "A file whose messages say their places is of another store if the units of the queues say"
-        " that other messages lie there, and agree with the other files of the log.",
+        " that other messages lie there, and agree with the other files of the log. One or two such"
+        " units are enough if the numbers of its queues do not go on either.",
         "A log whose queues are another store's as a whole stays: no file agrees with them. So does"
         " a file beside one damaged file of a queue.",
         file_rules.other_store,
@@ -87,7 +89,7 @@ RULES = (
         "Messages beside broken bytes are of a block that was copied over this log if no unit knows"
         " one of them, and more speaks against them than for them: units that lead to other"
         " messages there, or with their numbers elsewhere; numbers that do not rise in their queue;"
-        " the address of another broker between messages of one.",
+        " the address of another broker between messages of one, or at the end of the log.",
         "The messages of a broker that got another address stay: they go on without damage. So do"
         " messages that a unit of a queue knows, and those of a log whose units lead nowhere: the"
         " units are another store's.",
@@ -113,7 +115,8 @@ RULES = (
         "offset",
         "A message belongs where it lies, and its offset is put right, if a unit leads to it there."
         " Between what is kept on both sides, few wrong bits of the offset show it too, or that the"
-        " numbers of its queue go on.",
+        " numbers of its queue go on. The numbers must go on if it is alone in its file and says a"
+        " place in another one, or if it says the place of one that was made and stored with it.",
         "A block that a disk wrote to a wrong place keeps its offsets: its sectors are missing"
         " where it says. So does a message of another store of the same size.",
         message_rules.offset,

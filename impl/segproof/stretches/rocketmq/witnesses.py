@@ -11,19 +11,20 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from segproof.integers import INT64_MAX
-from segproof.stretches.rocketmq.candidates import ROLLED_BACK
+from segproof.rocketmq.message import has_queue_place
 from segproof.stretches.rocketmq.desk import Desk
 from segproof.stretches.rocketmq.facts import Met
 
 NEAR_MESSAGES = 256
 """Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
 queues stores each of them 4 times within so many; more of them would be more details to read."""
+WRONG_MIN = 8
+"""Fewer units that lead into other messages than theirs may be the damage of one sector of a queue,
+which holds 25 units."""
 WRONG_TIMES = 3
 """Units are another store's if more than so many times as many lead into other messages as to
 their own: one damaged queue of four makes three right units for each wrong one, and never three
 wrong ones for each right one."""
-IN_QUEUES = (0, 8)
-"""Bits of a transaction in the flags of messages that are in a queue: none, or committed."""
 
 
 class Witness(NamedTuple):
@@ -33,10 +34,15 @@ class Witness(NamedTuple):
     wrong: int
 
 
+def are_of_other_log(right: int, wrong: int) -> bool:
+    """Return whether units are another log's by how many lead to their message, or to another."""
+    return wrong >= WRONG_MIN and wrong > WRONG_TIMES * right
+
+
 def is_queued(desk: Desk, row: int) -> bool:
     """Return whether a row is one message that is in a queue."""
     one = desk.rows[row]
-    return bool(one["messages"] == 1 and one["flags"] & ROLLED_BACK in IN_QUEUES)
+    return bool(one["messages"] == 1 and has_queue_place(one["flags"]))
 
 
 def numbers_of(desk: Desk, rows: Iterable[int]) -> dict[int, int]:

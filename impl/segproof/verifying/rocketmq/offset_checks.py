@@ -21,7 +21,7 @@ import numpy as np
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.reading.config_offsets import WRITE_OFFSET, StoredOffset, read_offsets
-from segproof.rocketmq.message import INNER_BATCH
+from segproof.rocketmq.message import INNER_BATCH, has_queue_place
 from segproof.verifying.rocketmq.log_records import LogBlock
 from segproof.verifying.rocketmq.queue_checks import QueueChecks
 from segproof.wording.reporting import Described, Reporter
@@ -40,8 +40,6 @@ declare("index-service", Severity.WARNING,
     " to its begin if that is 0; one that comes later passes over the new messages that get these"
     " numbers. For each offset that is wrong then: "),
     "RMQDISK-54")  # fmt: skip
-
-TRANSACTION_BITS = 12
 
 
 class OffsetChecks:
@@ -68,7 +66,7 @@ class OffsetChecks:
         for request, queue_id in zip(block.requests, block.queue_ids, strict=True):
             key = request.topic or "", queue_id
             end = self._ends.get(key)
-            if end is None or request.sys_flag & TRANSACTION_BITS not in (0, 8):
+            if end is None or not has_queue_place(request.sys_flag):
                 continue
             if request.sys_flag & INNER_BATCH:
                 self._left_out.add(key)

@@ -28,9 +28,17 @@ from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_kinship import WRONG_TIMES, Kin, Kinship
+from segproof.reading.log_kinship import Kin, Kinship
 from segproof.reading.rows import Int64Array
-from segproof.rocketmq.consume_queue import UNIT_BYTES, UNITS, is_queue_name, queue_number
+from segproof.rocketmq.consume_queue import (
+    SPOKEN_FOR_OTHERS,
+    UNIT_BYTES,
+    UNITS,
+    is_queue_name,
+    queue_number,
+)
+from segproof.rocketmq.message import has_queue_place
+from segproof.stretches.rocketmq.witnesses import WRONG_TIMES
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.log_records import (
     EMPTY_FILE,
@@ -82,8 +90,6 @@ BESIDE_ITS_QUEUE = reads(
     " they are a copy of these, or of an older state, or the queue of another store. See"
     " what RMQDISK-37 says of the messages that the broker's queue lacks"
 )
-TRANSACTION_BITS = 12
-SPOKEN_FOR_OTHERS = "%LMQ%"
 
 
 def _if_deleted(words: str) -> Hint:
@@ -251,7 +257,7 @@ class QueueChecks:
         """Compare the records of a block with their units."""
         places: dict[tuple[str, int], list[int]] = defaultdict(list)
         for place, request in enumerate(block.requests):
-            if request.sys_flag & TRANSACTION_BITS in (0, 8):
+            if has_queue_place(request.sys_flag):
                 places[request.topic or "", block.queue_ids[place]].append(place)
         for key, rows in places.items():
             queue = self._queues.get(key)

@@ -369,8 +369,8 @@ class _Store:
         reach = reach_of(
             self._store, [Stretch(end, records.reached + 1)], self._files, self._wanted.hash_slots
         )
-        if reach.counts[0] < MISSING_OFFSETS_MIN:
-            return None  # wrong entries, which are reported one by one
+        if reach.counts[0] < MISSING_OFFSETS_MIN or records.count_beyond(end, is_far=True) == 0:
+            return None  # wrong units and entries, which are reported one by one
         records.darken(end, INT64_MAX)
         return reach
 
@@ -379,7 +379,7 @@ class _Store:
         keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
         wrong = self._queues.wrong_inside + (0 if keys is None else keys.kinship.inside)
         is_asked = records.misplaced or records.lacks_files or records.without_body
-        if is_asked or wrong >= MISSING_OFFSETS_MIN:
+        if is_asked or wrong:
             report_replaced_files(self._store, records, self._reporter)
 
     def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
@@ -410,15 +410,15 @@ class _Store:
         beyond = LedBeyond() if queues.kin is Kin.OTHER else self._queues.beyond
         if keys is not None and index.kin is not Kin.OTHER:
             beyond = beyond.joined(keys.beyond)
-        if (reach := beyond.reach) is not None:
+        reach = beyond.reach
+        if beyond.offsets and (reach is not None or not is_of_other):
+            # Units may be wrong: those count that nothing contradicts.
+            count = records.count_beyond(records.end, is_far=reach is not None)
+            if count is not None:
+                reach = Reach([count], beyond.furthest) if count else None
+        if reach is not None:
             lost = reach
             report_zeroed_end(records.log, records.end, reach, self._reporter)
-        elif beyond.offsets and not is_of_other:
-            # So few may be wrong: those count that nothing contradicts.
-            count = records.count_beyond()
-            if count:
-                lost = Reach([count], beyond.furthest)
-                report_zeroed_end(records.log, records.end, lost, self._reporter)
         is_judged = records.is_read_whole and records.newest >= 0 and not records.is_time_doubted
         if lost is None and not is_of_other and is_judged:
             path = self._path("checkpoint")
