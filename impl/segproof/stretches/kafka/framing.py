@@ -10,10 +10,10 @@ Laws: BATCH-2, BATCH-3, BATCH-14, BATCH-19.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from segproof.stretches.kafka.facts import (
     EDGE_BATCHES,
     NO_ENTRIES,
     NO_ROWS,
-    Bools,
     Entries,
     Facts,
     FramedLog,
@@ -41,10 +40,12 @@ from segproof.stretches.kafka.facts import (
     Rows,
 )
 from segproof.stretches.kafka.header_rows import (
+    equal_parts,
     first_offsets,
     may_not_load,
     plain_rows_of,
     rows_of,
+    together,
 )
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
@@ -72,8 +73,6 @@ WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
 the log. What is left after that is not searched. Random bytes need less than one for each byte;
 headers that were made to cost time need the square of the log's length."""
 
-ROWS_TOGETHER = 1 << 14
-"""Headers that are made rows at once, at least: 2 MiB with the columns made of them."""
 
 NO_OFFSETS: Int64s = np.empty(0, np.int64)
 
@@ -345,7 +344,7 @@ class _Framing:
         if self._sound_to <= self._start:
             return self._start
         scan = BatchScan(self._file, self._start, self._sound_to, deep=False)
-        for table in _together(scan.tables()):
+        for table in together(scan.tables()):
             self._found.add(self._rows(table, Reach.SIZES))
         self._tell(scan.end_position)
         return scan.end_position
@@ -354,7 +353,7 @@ class _Framing:
         """Add batch after batch; return from where on none has a right checksum, or the end."""
         scan, broken_from = check_batches(self._file, at, self._size), -1
         for checked in scan:
-            for is_right, part in _parts(checked.crc_valid, checked.table):
+            for is_right, part in equal_parts(checked.crc_valid, checked.table):
                 if not is_right:
                     broken_from = int(part["position"][0]) if broken_from < 0 else broken_from
                     self._left -= int(part["size_bytes"].sum()) * (reach is not Reach.SIZES)
@@ -586,24 +585,3 @@ class _Framing:
 
 def _end_of(table: BatchTable) -> int:
     return int(table["position"][0] + table["size_bytes"][0])
-
-
-def _together(tables: Iterable[BatchTable]) -> Iterator[BatchTable]:
-    """Yield tables that follow each other as few ones: numpy costs as much for a short one."""
-    held, count = list[BatchTable](), 0
-    for table in tables:
-        held.append(table)
-        count += len(table)
-        if count >= ROWS_TOGETHER:
-            yield np.concatenate(held)
-            held, count = [], 0
-    if held:
-        yield np.concatenate(held)
-
-
-def _parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:
-    """Yield the parts of a table in which a flag is equal."""
-    breaks = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(table)]
-    for start, end in pairwise(breaks):
-        if start < end:
-            yield bool(flags[start]), table[start:end]

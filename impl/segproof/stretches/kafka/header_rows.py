@@ -4,11 +4,16 @@
 Laws: BATCH-3, BATCH-12.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.stretches.kafka.facts import ROW, Bools, Int64s, LogFacts, Reach, Rows
 
+ROWS_TOGETHER = 1 << 14
+"""Headers that are made rows at once, at least: 2 MiB with the columns made of them."""
 CODEC, APPEND_TIME = 7, 8
 """Bits of the attributes: the codec, and that the broker wrote the timestamps."""
 
@@ -86,3 +91,24 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     one["is_append_time"] = bool((inner["attributes"] & APPEND_TIME).all())
     one["is_transactional"] = bool((inner["attributes"] & TRANSACTIONAL).any())
     return rows
+
+
+def together(tables: Iterable[BatchTable]) -> Iterator[BatchTable]:
+    """Yield tables that follow each other as few ones: numpy costs as much for a short one."""
+    held, count = list[BatchTable](), 0
+    for table in tables:
+        held.append(table)
+        count += len(table)
+        if count >= ROWS_TOGETHER:
+            yield np.concatenate(held)
+            held, count = [], 0
+    if held:
+        yield np.concatenate(held)
+
+
+def equal_parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:
+    """Yield the parts of a table in which a flag is equal."""
+    breaks = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(table)]
+    for start, end in pairwise(breaks):
+        if start < end:
+            yield bool(flags[start]), table[start:end]
