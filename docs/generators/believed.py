@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
+from segproof.salvaging.placed_logs import PROOF_BATCHES
 from segproof.stretches.kafka import moving, rules, strangers
 from segproof.stretches.kafka.facts import EDGE_BATCHES
 from segproof_tests.partition_facts import LEGEND, words_of
@@ -25,6 +26,32 @@ producers and checksums. The first rule that applies to a batch decides it.
 damaged partition in the same way. The words of `verify` about one log, `lookup`, `rebuild
 --cut-tail` and the file map decide by it for this log alone, so they can tell less of a batch that
 another log lost. What is set aside is not lost: salvage writes it into a file of its own.
+
+"""
+NAMES = f"""\
+## Which log is which
+
+The name of a log is the offset that it begins with, and no checksum covers a name. So before the
+rules `salvage` decides which name each log has, by these steps:
+
+1. A log keeps its name if its first batch begins at that offset or later, and before the name of
+   the next log. It also keeps it if it begins below its name, and the log before it ends there:
+   then the block at its beginning is not its own.
+2. The other logs get the names that they have together, in the order of their contents. A name
+   above the contents becomes the first offset of the log.
+3. If contents overlap then, each of them gets its first offset as its name. A log of fewer than
+   {PROOF_BATCHES} batches does so only if exactly its offsets are missing between two other logs,
+   or before all of them, and the name differs from the first offset in more than one bit: one
+   wrong bit may be in the batch.
+4. A log without a sound batch gets the one name that is left over, if another log begins with the
+   name that it has.
+5. If contents overlap then too, all names stay.
+6. After all batches are read: a log gets the offset with which it begins as its name, if the log
+   before ends right before that offset. It also gets it if the log before ends after the name and
+   before that offset, unless the index of the log was made under the name.
+
+What is read of one log alone takes the name of the next log as its limit, unless most of its
+batches lie after that name.
 
 """
 UNTOLD = """
@@ -77,7 +104,14 @@ NUMBERS = {
 
 def pages() -> dict[str, str]:
     """Return the page by its path below docs/."""
-    return {"explanation/believed.md": HEAD + _legend() + "".join(_rules()) + UNTOLD + _numbers()}
+    return {
+        "explanation/believed.md": HEAD
+        + NAMES
+        + _legend()
+        + "".join(_rules())
+        + UNTOLD
+        + _numbers()
+    }
 
 
 def _legend() -> str:

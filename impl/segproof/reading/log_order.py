@@ -49,7 +49,8 @@ def in_order(
     the order of the names stays. A log of less than `batches_min` batches gets no name but one of
     those that are there: no checksum covers an offset either, and that of the batch may be the
     wrong one. It gets its first offset as name if exactly its offsets are missing between two other
-    logs, or before all, and the name differs from that in more than one bit.
+    logs, or before all, and the name differs from that in more than one bit. A log without a sound
+    batch gets the one name that is left over if another log begins with its own.
     Cost: one batch of each log is read; a log, and the one before it, is read whole where that
     batch is broken or does not lie within its name. Raises: OSError.
     """
@@ -70,6 +71,7 @@ def in_order(
         return list(logs)
     proven = {n for n, one in odd.items() if one.batches >= batches_min}
     proven |= _fitting(odd, logs, open_log)
+    odd |= _emptied(odd, logs, open_log)
     by_contents = sorted(odd, key=lambda number: odd[number])
     placed = list(logs)
     ranges = [_Range(log.base_offset, log.base_offset) for log in logs]
@@ -99,6 +101,27 @@ def in_order(
         placed.append(NamedLog(own[n].path, base))
         ranges.append(_Range(base, last))
     return placed if _rises(ranges) else list(logs)
+
+
+def _emptied(
+    odd: Mapping[int, _Range], logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]
+) -> dict[int, _Range]:
+    """Return the log without a sound batch whose name another one has a right to.
+
+    Its range begins with the only name that no log has a right to then.
+    """
+    names = {log.base_offset: number for number, log in enumerate(logs)}
+    firsts = {one.first for one in odd.values()}
+    left = {logs[number].base_offset for number in odd} - firsts
+    taken = [names[first] for first in firsts & names.keys() if names[first] not in odd]
+    if len(left) != 1 or len(taken) != 1:
+        return {}
+    try:
+        is_empty = _range_of(logs[taken[0]].path, open_log) is None
+    except OSError:
+        return {}  # the caller reports it
+    (name,) = left
+    return {taken[0]: _Range(name, name)} if is_empty else {}
 
 
 def _rises(ranges: Sequence[_Range]) -> bool:

@@ -294,17 +294,20 @@ def gaps_of_dense_log(
     return lost, sum(one.missing for one, known in doubtful if known is not Cleaning.EXCLUDED)
 
 
-def untold_offsets(logs: Sequence[str], told: Collection[Gap], files: Files) -> int:
+def untold_offsets(
+    logs: Sequence[str], told: Collection[Gap], begin: int | None, files: Files
+) -> int:
     """Return how many offsets between the first and the last batch are in none, and in no gap told.
 
-    `logs` are the new logs in order.
+    `logs` are the new logs in order. `begin` is an offset before the first batch that counts as the
+    first one, if any.
     """
     kept: _Kept | None = None
     for path in logs:
         with closing(files.open(path)) as file:
             table = read_batch_headers(file, 0, file.size()).table
         if len(table):
-            kept = kept or _Kept(int(first_offsets(table)[0]))
+            kept = kept or _Kept(int(first_offsets(table)[0]) if begin is None else begin)
             kept.take(table)
     ranges = [
         (one.first_lost_offset, one.last_lost_offset)

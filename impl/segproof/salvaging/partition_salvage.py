@@ -407,7 +407,7 @@ class _Salvage:
         told, new, files, ledger = self._told, self._new, self._files, self._ledger
         if told.renamed_logs:  # an index or a name may be another log's: neither proves a loss
             told.doubts += doubts_of_names(placed.wrong_names, new.ranges, told.gaps)
-            told.unproven_offsets += untold_offsets(new.paths, told.gaps, files)
+            told.unproven_offsets += untold_offsets(new.paths, told.gaps, placed.blank_begin, files)
             return
         own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out

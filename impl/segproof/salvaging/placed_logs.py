@@ -95,6 +95,12 @@ class PlacedPartition:
         return None if following is None else _begin_of(self.facts, self.logs, following)
 
     @property
+    def blank_begin(self) -> int | None:
+        """Return the offset in the name of the first log if no batch is in it; else None."""
+        is_blank = self.logs[0].is_read and not rows_of_log(self.facts, 0)
+        return self.logs[0].base_offset if is_blank else None
+
+    @property
     def last_path(self) -> str:
         """Return the path of the last log that is read; empty without one."""
         return next((one.path for one in reversed(self.logs) if one.is_read), "")

@@ -367,6 +367,31 @@ def test_a_log_of_one_batch_under_a_later_name_keeps_its_offsets(
     assert data == b"".join(one for number, one in enumerate(own) if number not in lost)
 
 
+@pytest.mark.checks("DISK-62", "DISK-69")
+@pytest.mark.parametrize("destroyed", [bytes(2000), b"no batch" * 250, b""])
+@pytest.mark.parametrize(("lost", "name"), [(0, 40), (40, 80), (80, 40), (40, 0), (80, 0), (0, 80)])
+def test_a_destroyed_log_takes_the_name_that_is_left(
+    lost: int, name: int, destroyed: bytes, tmp_path: Path
+) -> None:
+    """A log has its name, and it has that log's: the right one was set aside, 40 sound batches.
+
+    Or the offsets of the destroyed one were told as none, or twice.
+    """
+    folder = tmp_path / "t-0"
+    for base in (0, 40, 80):
+        write_segment(folder, log_of(base, base + 40, key=b"k"), base)
+    (folder / name_of(name, ".log")).replace(folder / name_of(lost, ".log"))
+    (folder / name_of(name, ".log")).write_bytes(destroyed)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.batches, saved.set_aside_batches, saved.renamed_logs) == (80, 0, 2)
+    told, _ = looked_at(folder)
+    counts = saved.lost_offsets + saved.unproven_offsets, told.lost_at_least + told.unproven_offsets
+    if lost < 80:
+        assert counts == (40, 40)
+    elif destroyed.strip(b"\0"):  # nothing tells how far the last log went
+        assert saved.are_more_lost
+
+
 @pytest.mark.checks("DISK-1", "LOG-4", "DISK-5")
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
 def test_what_is_no_file_is_no_log(kind: str, tmp_path: Path) -> None:
