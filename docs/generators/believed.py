@@ -39,10 +39,10 @@ rules `salvage` decides which name each log has, by these steps:
    then the block at its beginning is not its own.
 2. The other logs get the names that they have together, in the order of their contents. A name
    above the contents becomes the first offset of the log.
-3. If contents overlap then, each of them gets its first offset as its name. A log of fewer than
-   {PROOF_BATCHES} batches does so only if exactly its offsets are missing between two other logs,
-   or before all of them, and the name differs from the first offset in more than one bit: one
-   wrong bit may be in the batch.
+3. If contents overlap then, by more than lone last batches, each of them gets its first offset as
+   its name. A log of fewer than {PROOF_BATCHES} batches does so only if exactly its offsets are
+   missing between two other logs, or before all of them, and the name differs from the first
+   offset in more than one bit: one wrong bit may be in the batch.
 4. A log without a sound batch gets the one name that is left over, if another log begins with the
    name that it has.
 5. If contents overlap then too, all names stay.

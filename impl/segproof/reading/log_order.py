@@ -34,6 +34,8 @@ class _Range(NamedTuple):
     first: int
     last: int
     batches: int = 0
+    sure_last: int = -1
+    """The last offset without a lone last batch after a hole: its base offset may be wrong."""
 
 
 def in_order(
@@ -44,13 +46,14 @@ def in_order(
     A log whose batches lie within its name is as it is, and so is one that begins inside the log
     before it, if that ends where its name says. The others get, in the order of their contents, the
     names that they have together; a name above the contents becomes their first offset. If contents
-    overlap in this order, each of the others gets its first offset as name, and the logs are sorted
-    by that; so does one whose name lies in the log before it then. If contents overlap then too,
-    the order of the names stays. A log of less than `batches_min` batches gets no name but one of
-    those that are there: no checksum covers an offset either, and that of the batch may be the
-    wrong one. It gets its first offset as name if exactly its offsets are missing between two other
-    logs, or before all, and the name differs from that in more than one bit. A log without a sound
-    batch gets the one name that is left over if another log begins with its own.
+    overlap in this order, by more than lone last batches, each of the others gets its first offset
+    as name, and the logs are sorted by that; so does one whose name lies in the log before it then.
+    If contents overlap then too, the order of the names stays. A log of less than `batches_min`
+    batches gets no name but one of those that are there: no checksum covers an offset either, and
+    that of the batch may be the wrong one. It gets its first offset as name if exactly its offsets
+    are missing between two other logs, or before all, and the name differs from that in more than
+    one bit. A log without a sound batch gets the one name that is left over if another log begins
+    with its own.
     Cost: one batch of each log is read; a log, and the one before it, is read whole where that
     batch is broken or does not lie within its name. Raises: OSError.
     """
@@ -75,6 +78,7 @@ def in_order(
     by_contents = sorted(odd, key=lambda number: odd[number])
     placed = list(logs)
     ranges = [_Range(log.base_offset, log.base_offset) for log in logs]
+    sure = list(ranges)
     for number, name in zip(by_contents, sorted(odd), strict=True):
         first = odd[number].first
         base = logs[name].base_offset
@@ -82,7 +86,8 @@ def in_order(
         base = base if is_own else min(base, first)
         placed[name] = NamedLog(logs[number].path, base)
         ranges[name] = _Range(placed[name].base_offset, odd[number].last)
-    if _rises(ranges):
+        sure[name] = ranges[name]._replace(last=odd[number].sure_last)
+    if _rises(ranges) or _rises(sure):
         return placed
     odd = {number: found for number, found in odd.items() if number in proven}
     own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
@@ -121,7 +126,7 @@ def _emptied(
     except OSError:
         return {}  # the caller reports it
     (name,) = left
-    return {taken[0]: _Range(name, name)} if is_empty else {}
+    return {taken[0]: _Range(name, name, sure_last=name)} if is_empty else {}
 
 
 def _rises(ranges: Sequence[_Range]) -> bool:
@@ -194,7 +199,11 @@ def _range_of(
     fits = (placed.rows["first"] >= name.start) & (placed.rows["last"] < name.stop)
     if 2 * sizes[fits].sum() > sizes.sum():
         return None
-    return _Range(int(rows["first"][0]), int(rows["last"][-1]), int(rows["batches"].sum()))
+    is_lone = len(rows) > 1 and rows["batches"][-1] == 1
+    is_lone &= bool((rows["first"][1:] > rows["last"][:-1] + 1)[-1:].any())
+    first, last = int(rows["first"][0]), int(rows["last"][-1])
+    sure_last = int(rows["last"][-2]) if is_lone else last
+    return _Range(first, last, int(rows["batches"].sum()), sure_last)
 
 
 def _odd_range(

@@ -392,6 +392,18 @@ def test_a_destroyed_log_takes_the_name_that_is_left(
         assert saved.are_more_lost
 
 
+@pytest.mark.checks("DISK-62", "DISK-13")
+@pytest.mark.parametrize("wrong", [39 ^ 1 << 14, 39 ^ 1 << 6])
+def test_a_wrong_last_offset_keeps_no_log_under_a_wrong_name(wrong: int, tmp_path: Path) -> None:
+    """It made the log overlap all others: the names stayed, and 78 sound batches were set aside."""
+    folder = tmp_path / "t-0"
+    write_segment(folder, log_of(40, 80), 0)
+    write_segment(folder, log_of(0, 38) + bytes(70) + batch(wrong), 40)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.renamed_logs, saved.batches, saved.lost_offsets) == (2, 78, 2)
+    assert saved.set_aside_batches == 1
+
+
 @pytest.mark.checks("DISK-1", "LOG-4", "DISK-5")
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
 def test_what_is_no_file_is_no_log(kind: str, tmp_path: Path) -> None:
