@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.integers import INT64_MAX
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
@@ -273,7 +273,7 @@ def _source(log: PlacedLog, files: Files, judge: SegmentJudge) -> LogSource:
 
 def _framed(log: PlacedLog, files: Files, judge: SegmentJudge) -> FramedLog | None:
     """Return what is known of a log if it was read under the same names, and is as long still."""
-    known, status = judge.framed(log.path), files.status(log.path)
+    known, status = judge.framed(log.path), status_of(files, log.path)
     if known is None or status is None or not log.is_indexed:
         return None
     is_same = known.is_of(log.base_offset, log.next_base_offset, status.size_bytes)
