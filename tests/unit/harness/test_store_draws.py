@@ -19,7 +19,7 @@ from segproof_harness.salvage_draws.rocketmq_stores import drawn_store
 from segproof_harness.salvage_draws.verdict import Told
 from segproof_tests.changed_bytes import flip_bits
 
-MENDED = (67, 70, 1032, 1059, 1082, 1083, 1101, 1175, 1291, 9400331, 9501310)
+MENDED = (67, 70, 1032, 1059, 1082, 1083, 1101, 1175, 1291, 9400331, 9501310, 9502013)
 """Draws that found a defect once."""
 
 

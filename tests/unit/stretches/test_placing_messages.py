@@ -353,6 +353,8 @@ def test_nothing_is_moved_in_a_log_that_no_unit_knows() -> None:
     assert set(placed(log.facts()).fates.tolist()) == {Fate.MOVED}
     known = replace(log, units=((0, 150, 3, 0), (150, 90, 3, 1)))
     assert set(placed(known.facts()).fates.tolist()) == {Fate.ASIDE}
+    touched = replace(log, units=((1012, 150, 3, 0),))
+    assert set(placed(touched.facts()).fates.tolist()) == {Fate.MOVED}
 
 
 def test_all_messages_without_room_are_asked_for_at_once() -> None:

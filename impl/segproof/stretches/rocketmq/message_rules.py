@@ -296,7 +296,9 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         return False
     ours = are_units_ours(desk, said, end)
     if len(desk.units) and not ours and not np.isin(desk.fates, KEEPING).any():
-        return False
+        units = desk.units_in(begin, begin + desk.facts.file_bytes)
+        ends = units["offset"] + units["size"]
+        return bool(((units["offset"] == end) | (ends == said)).any())
     if _messages(desk, part) <= NEAR_MESSAGES and (ours or not len(desk.units)):
         known = witness(desk, part, 0, desk.taken.rows_before(said), desk.taken.rows_after(end))
         if known.right != known.wrong:

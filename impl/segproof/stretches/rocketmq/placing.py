@@ -135,7 +135,8 @@ RULES = (
         " say one distance, or one that is moved by whole sectors.",
         "Messages are not moved if units or numbers contradict them, or if another broker stored"
         " them. Nor are messages before the first file: they may have expired. Nor is one message"
-        " whose offset says a place far from all others.",
+        " whose offset says a place far from all others. If nothing of the log is kept and no unit"
+        " leads to a message, it is moved only if it touches one that a unit knows.",
         message_rules.moved,
     ),
     Rule(
