@@ -113,8 +113,14 @@ def _emptied(
 ) -> dict[int, _Range]:
     """Return the log without a sound batch whose name another one has a right to.
 
-    Its range begins with the only name that no log has a right to then.
+    Its range begins with the only name that no log has a right to then. A lone batch gives a log no
+    right, and one that has the offset in its name keeps that: what begins it is another topic's.
     """
+    if any(
+        one.batches < 2 or one.first <= logs[number].base_offset <= one.last
+        for number, one in odd.items()
+    ):
+        return {}
     names = {log.base_offset: number for number, log in enumerate(logs)}
     firsts = {one.first for one in odd.values()}
     left = {logs[number].base_offset for number in odd} - firsts
