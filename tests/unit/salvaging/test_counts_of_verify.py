@@ -164,20 +164,6 @@ def test_a_wrong_unit_proves_no_loss(beyond: int, number: int, store: Path, tmp_
     assert (COUNT, 0) == (told.messages, told.gap_count)
 
 
-@pytest.mark.checks("RMQDISK-23", "RMQDISK-52")
-@pytest.mark.parametrize(("units", "beyond"), paired([3, 4, 6], [1, 10**6, 1 << 40]))
-def test_wrong_units_of_one_queue_prove_no_loss(
-    units: int, beyond: int, store: Path, tmp_path: Path
-) -> None:
-    """The log has the messages of their numbers: `verify` told a lost end of the log."""
-    end = places_of(store)[-1]
-    for number in range(1, units + 1):
-        damage_unit(store, 1, number, end + 400 + beyond + 37 * number)
-    summary, told = counted(store, tmp_path)
-    assert (Verdict.READABLE_WITH_DEFECTS, 0) == (summary.verdict, summary.lost_at_least)
-    assert (COUNT, 0) == (told.messages, told.gap_count)
-
-
 @pytest.mark.checks("RMQDISK-25")
 def test_a_file_under_the_first_name_and_a_lost_end_are_counted_alike(
     store: Path, tmp_path: Path

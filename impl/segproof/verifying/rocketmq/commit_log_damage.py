@@ -15,7 +15,6 @@ from contextlib import suppress
 
 from segproof.counts import QUEUES_TELL, lost_words, plural, verb
 from segproof.files import Files, first_byte_of
-from segproof.integers import INT64_MAX
 from segproof.reading.commit_log_damage import LOST_FILES_MAX, Damage, DamageMap
 from segproof.reading.file_parts import rest_of
 from segproof.reading.log_gaps import Gap, GapKind
@@ -91,20 +90,17 @@ class Recovery:
         except OSError:
             return None
 
-    def known_beyond(self, found: DamageMap, end: int, *, is_far: bool) -> int | None:
-        """Return how many messages index and queues know from an offset after the log on, without
-        `is_far` in the next LOST_FILES_MAX files; None where no queue tells. A message that the log
-        has is none of them."""
+    def known_beyond(self, found: DamageMap, end: int) -> int:
+        """Return how many messages index and queues know from an offset after the log on."""
         log = self._log
-        near = log.max_offset + LOST_FILES_MAX * log.mapped_file_size
-        behind = INT64_MAX if is_far else near
-        beyond = Gap(GapKind.MISSING, log.log_files[-1].path, end, behind)
+        far = log.max_offset + LOST_FILES_MAX * log.mapped_file_size
+        beyond = Gap(GapKind.MISSING, log.log_files[-1].path, end, far)
         with suppress(OSError):
             counts = messages_in(
                 self._store, [beyond], self._files, 0, found.in_order.sound_messages
             )
-            return counts[0].known if counts else None
-        return None
+            return counts[0].known if counts else 0
+        return 0
 
     def _start(self, one: LogFile) -> str:
         """Return whether the next start of 5.5.1 reads a file."""

@@ -431,9 +431,9 @@ class LogRecords:
         """
         return self.damaged.in_order.kept_messages if self.damaged.is_placed else self.kept
 
-    def count_beyond(self, end: int, *, is_far: bool) -> int | None:
-        """Return what `Recovery.known_beyond` does."""
-        return self._recovery.known_beyond(self.whole_map(), end, is_far=is_far)
+    def count_beyond(self) -> int:
+        """Return how many messages index and queues know after the last record."""
+        return self._recovery.known_beyond(self.whole_map(), self.end)
 
     def count_lost(self, found: DamageMap) -> None:
         """Count what is lost in all files, as a salvage does, and not from the first damage on."""

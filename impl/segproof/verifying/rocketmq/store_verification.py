@@ -369,8 +369,8 @@ class _Store:
         reach = reach_of(
             self._store, [Stretch(end, records.reached + 1)], self._files, self._wanted.hash_slots
         )
-        if reach.counts[0] < MISSING_OFFSETS_MIN or records.count_beyond(end, is_far=True) == 0:
-            return None  # wrong units and entries, which are reported one by one
+        if reach.counts[0] < MISSING_OFFSETS_MIN:
+            return None  # wrong entries, which are reported one by one
         records.darken(end, INT64_MAX)
         return reach
 
@@ -410,15 +410,15 @@ class _Store:
         beyond = LedBeyond() if queues.kin is Kin.OTHER else self._queues.beyond
         if keys is not None and index.kin is not Kin.OTHER:
             beyond = beyond.joined(keys.beyond)
-        reach = beyond.reach
-        if beyond.offsets and (reach is not None or not is_of_other):
-            # Units may be wrong: those count that nothing contradicts.
-            count = records.count_beyond(records.end, is_far=reach is not None)
-            if count is not None:
-                reach = Reach([count], beyond.furthest) if count else None
-        if reach is not None:
+        if (reach := beyond.reach) is not None:
             lost = reach
             report_zeroed_end(records.log, records.end, reach, self._reporter)
+        elif beyond.offsets and not is_of_other:
+            # So few may be wrong: those count that nothing contradicts.
+            count = records.count_beyond()
+            if count:
+                lost = Reach([count], beyond.furthest)
+                report_zeroed_end(records.log, records.end, lost, self._reporter)
         is_judged = records.is_read_whole and records.newest >= 0 and not records.is_time_doubted
         if lost is None and not is_of_other and is_judged:
             path = self._path("checkpoint")
