@@ -126,6 +126,7 @@ def _due(desk: Desk) -> Int64s:
     is_named = is_first & (named + spans + 1 == after)
     bits = rows["first"] ^ named
     is_bit = is_first & (rows["first"] < named) & (bits & (bits - 1) == 0)
+    is_bit &= (after >= 0) | desk.ends_log(numbers)  # before damage it may be any topic's
     is_named |= is_bit & (named + spans < np.where(after < 0, INT64_MAX, after))
     return np.where(is_exact, before, np.where(is_named, named, -1))
 
@@ -282,7 +283,7 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     Two neighbours that contradict each other tell of nothing between them. Their bytes count
     together if they are of one epoch and one magic, and no group is smaller than both. One
     neighbour is enough at an end of the partition, where no group between two is strange, and no
-    other group is of the same epoch.
+    other group is of the same epoch, or the group after the neighbour contradicts too.
     """
     levels = _evidence(desk).tolist()
     weights = [
@@ -309,17 +310,25 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     if strange or len(groups) < 2:
         return strange
     kinds = [desk.rows[KIND][group.rows[0]] for group in groups]
-    for end, beside, is_end in (0, 1, False), (-1, -2, True):
-        rows = groups[end].rows
-        is_light = weights[end] < weights[beside] and kinds.count(kinds[end]) == 1
-        if not (groups[end].is_at_damage and is_light):
-            continue
-        other = desk.edge(groups[beside].rows, is_end=is_end)
-        ends = desk.edge(rows, is_end=False), desk.edge(rows, is_end=True)
-        sides = (other, *ends, NO_ROWS) if is_end else (NO_ROWS, *ends, other)
-        if contradicts(*sides):
-            strange += rows
+    for is_end, inner in (False, range(1, len(groups))), (True, range(len(groups) - 2, -1, -1)):
+        end = -1 if is_end else 0
+        if groups[end].is_at_damage:
+            against = _against_end(desk, groups, [groups[number].rows for number in inner], is_end)
+            weight = sum(weights[number] for number in inner[:against])
+            if weights[end] < weight and (against > 1 or kinds.count(kinds[end]) == 1):
+                strange += groups[end].rows
     return strange
+
+
+def _against_end(desk: Desk, groups: list[Group], others: list[list[int]], is_end: bool) -> int:
+    """Return how many other groups contradict the first or the last one, from the nearest on."""
+    rows = groups[-1 if is_end else 0].rows
+    ends = desk.edge(rows, is_end=False), desk.edge(rows, is_end=True)
+    for number, other in enumerate(others):
+        beside = desk.edge(other, is_end=is_end)
+        if not contradicts(*((beside, *ends, NO_ROWS) if is_end else (NO_ROWS, *ends, beside))):
+            return number
+    return len(others)
 
 
 def _evidence(desk: Desk) -> NDArray[np.int8]:
@@ -507,8 +516,8 @@ RULES = (
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
          " its offsets are missing between them: no checksum covers a base offset. The name of a"
          " log is the neighbour of its first batch, which gets it as base offset too if it states"
-         " one below that, and one bit is the difference. In a compacted log one bit must be the"
-         " difference, or the batch must contradict more than one neighbour.",
+         " one below that, one bit is the difference, and no damage follows. In a compacted log one"
+         " bit must be the difference, or the batch must contradict more than one neighbour.",
          "A copy gets no other base offset, and neither does a batch whose own offsets are missing"
          " elsewhere. A place states nothing if more offsets are missing there than the batch has.",
          _exact_place),
