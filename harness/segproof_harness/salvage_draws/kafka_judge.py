@@ -28,7 +28,7 @@ from segproof_harness.salvage_draws.kafka_reader import (
 from segproof_harness.salvage_draws.verdict import Kept, Told, Verdict
 
 CLOCKS_APART_MS = 60_000
-"""Times that go back by less tell nothing: the clocks of producers differ."""
+"""Times that go back by less tell nothing: the clocks of brokers differ."""
 UNKNOWN = "in no source"
 """What speaks against a batch whose content was nowhere before the damage."""
 SEARCHED_BYTES = 24
@@ -134,7 +134,8 @@ class Input:
     - leader epoch: it is lower than before it, or higher than after it;
     - producer: a batch of the same producer has a sequence that contradicts;
     - time: it is earlier than the batch before it, or later than the one after it, by more than
-      CLOCKS_APART_MS and by more than times go back elsewhere in this partition;
+      CLOCKS_APART_MS and by more than times go back elsewhere in this partition, and brokers wrote
+      both times: a client may state any time;
     - index: an entry says another offset for its position.
 
     Its neighbours are batches of the longest row of rising offsets that the partition still has.
@@ -213,6 +214,8 @@ class Input:
 
     def _goes_back(self, one: Place | None, two: Place | None) -> bool:
         if one is None or two is None or min(one.batch.timestamp, two.batch.timestamp) < 0:
+            return False
+        if not (one.batch.is_broker_time and two.batch.is_broker_time):
             return False
         return one.batch.timestamp - two.batch.timestamp > self._back_ms
 

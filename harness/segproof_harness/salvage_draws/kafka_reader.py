@@ -43,6 +43,11 @@ class Batch(NamedTuple):
     """The checksum, and the bytes that it covers: all but offset, size, leader epoch and magic."""
 
     @property
+    def is_broker_time(self) -> bool:
+        """Return whether a broker wrote its timestamps, and not a client."""
+        return self.magic > 0 and bool(self.content[5] & 8)
+
+    @property
     def end(self) -> int:
         """Return the position after the batch."""
         return self.position + self.size
