@@ -226,10 +226,10 @@ def test_a_path_that_vanishes_meanwhile(data_directory: Path) -> None:
 def test_one_file_that_cannot_be_read(data_directory: Path) -> None:
     """A folder in the place of a log is a finding; all others are done."""
     log = next((data_directory / "data" / "plain-plain-0").glob("*342.log"))
-    plan = make_plan([str(data_directory)], Wanted(), 2, SMALL)
     log.unlink()
     log.mkdir()
     age(data_directory)
+    plan = make_plan([str(data_directory)], Wanted(), 2, SMALL)
     found, _ = staged(plan, Wanted())
     told = told_of(found)
     assert any("DISK-1" in one and str(log) in one for one in told)

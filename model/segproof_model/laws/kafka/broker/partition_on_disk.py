@@ -4,6 +4,7 @@ what the data directory says of them.
 """
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -176,13 +177,21 @@ def topics_have_one_id(topic_ids: Collection[tuple[str, bytes]]) -> bool:
 @law("DISK-62", PartitionLog, "segproof")
 def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
     """No logs of a partition have each other's name: in the order of their names their offsets
-    rise, or they overlap in every order. A log without a batch has the offset of its name.
+    rise, or they overlap in every order. A log without a batch has the offset of its name; or, if
+    another log of two batches or more begins with that, the only name that no log begins with then.
     """
     bases = [base for base in offsets_of_names(files, r"\.log") if f"{base:020d}.log" in files]
-    both = ((base, valid_batches(files[f"{base:020d}.log"])) for base in bases)
+    logs = {base: valid_batches(files[f"{base:020d}.log"]) for base in bases}
+    firsts = {base: first_offset(each[0]) for base, each in logs.items() if each}
+    ends = dict(zip(bases, [*bases[1:], math.inf], strict=True))
+    odd = {base: first for base, first in firsts.items() if not base <= first < ends[base]}
+    left = odd.keys() - {*odd.values()}
+    taken = {*odd.values()} & {*bases} - odd.keys()
+    is_one = len(left) == len(taken) == 1 and all(len(logs[base]) > 1 for base in odd)
+    emptied = {base: name for base, name in zip(taken, left, strict=False) if is_one}
     by_name = [
-        (first_offset(each[0]), each[-1].last_offset) if each else (base, base)
-        for base, each in both
+        (firsts[base], each[-1].last_offset) if each else (emptied.get(base, base),) * 2
+        for base, each in logs.items()
     ]
     by_offset = sorted(by_name)
     is_apart = all(one[1] < other[0] for one, other in pairwise(by_offset))
