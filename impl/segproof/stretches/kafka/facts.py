@@ -62,7 +62,6 @@ ROW = np.dtype(
         ("is_misindexed", np.bool_),
         ("is_mended", np.bool_),
         ("is_keyless", np.bool_),
-        ("goes_on", np.bool_),
         ("is_append_time", np.bool_),
         ("is_transactional", np.bool_),
     ]
@@ -99,8 +98,6 @@ ROW = np.dtype(
 `is_keyless`: whether a record of it, or of a batch that it follows without a gap, has no key. The
     log cleaner removes such records, so it left nothing out after it. Only a batch is asked after
     which more offsets than bytes are missing.
-`goes_on`: whether a broken batch follows at once, whose header states the next offset, and whose
-    size leads to a right batch, or beyond the log's end.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 `is_transactional`: whether a batch of it is of a transaction, or ends one.
 """

@@ -280,8 +280,6 @@ class _Framing:
         self._unsearched_from: int | None = None
         self._known: tuple[int, int] | None = None
         """The batch that an entry led to last: its start and end."""
-        self._broken = dict[int, int]()
-        """The first offset of each broken batch from which sizes lead to a right one, by its start."""
         self._next_entry = 0
         """Entries up to this position were looked at."""
         self._told = log.start
@@ -309,10 +307,6 @@ class _Framing:
         self._note_zeros(rows)
         self._note_keyless(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
-        if torn_from is not None:
-            self._broken[torn_from] = torn_offset
-        following = [self._broken.get(end, -1) for end in rows["end"].tolist()]
-        rows["goes_on"] = rows["last"] + 1 == following
         end = int(rows["end"].max(initial=self._start)) if torn_from is None else self._zeros_from
         facts = replace(
             self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
@@ -357,17 +351,14 @@ class _Framing:
 
     def _walk(self, at: int, reach: Reach) -> int:
         """Add batch after batch; return from where on none has a right checksum, or the end."""
-        scan, broken_from, stated = check_batches(self._file, at, self._size), -1, -1
+        scan, broken_from = check_batches(self._file, at, self._size), -1
         for checked in scan:
             for is_right, part in equal_parts(checked.crc_valid, checked.table):
                 if not is_right:
-                    if broken_from < 0:
-                        broken_from = int(part["position"][0])
-                        stated = int(first_offsets(part[:1])[0])
+                    broken_from = int(part["position"][0]) if broken_from < 0 else broken_from
                     self._left -= int(part["size_bytes"].sum()) * (reach is not Reach.SIZES)
                     continue
                 if broken_from >= 0:
-                    self._broken[broken_from] = stated
                     self._search_inside(broken_from + 1, int(part["position"][0]))
                     broken_from = -1
                 rows = self._rows(part, reach)

@@ -17,9 +17,8 @@ from segproof.stretches.kafka.strangers import lacks_room
 def forget_room(desk: Desk, groups: list[Group]) -> bool:
     """Forget what offsets that are missing without a byte tell, where they tell nothing.
 
-    Where no damage is near, they were lost before: by a salvage, say. So others may be too. A
-    batch beside them may have changed places with one, if it has as many offsets. And bytes may
-    have been cut out, if the broken batch behind the later block goes on with it. Return whether
+    Where no damage is near, they were lost before: by a salvage, say. So others may be too. And a
+    batch beside them may have changed places with one, if it has as many offsets. Return whether
     the groups have to be made again.
     """
     is_known = bool(desk.is_keyless.any())
@@ -29,8 +28,6 @@ def forget_room(desk: Desk, groups: list[Group]) -> bool:
         if not (one.is_at_damage or two.is_at_damage):
             desk.is_keyless[:] = False
             break
-        if desk.rows["goes_on"][two.rows[-1]]:
-            desk.is_keyless[one.rows[-1]] = False
         missing = int(desk.firsts[two.rows[0]]) - desk.last(one.rows[-1]) - 1
         beside = (one.rows[0] - 1, two.rows[-1] + 1)
         if any(

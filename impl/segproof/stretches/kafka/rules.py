@@ -535,9 +535,8 @@ RULES = (
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
          " that begins with 0 again. Offsets that are missing where no damage is near were lost"
-         " before, and others may have been; a batch beside these changed places with one, if it"
-         " has as many offsets; and bytes were cut out, if a broken batch behind the block states"
-         " the offset that follows it.",
+         " before, and others may have been; and a batch beside these changed places with one, if"
+         " it has as many offsets.",
          _foreign),
     Rule("PLACE-6", "copy",
          "The same content with the same offsets is kept once, and set aside once more.",
