@@ -127,10 +127,7 @@ def _emptied(
     taken = [names[first] for first in firsts & names.keys() if names[first] not in odd]
     if len(left) != 1 or len(taken) != 1:
         return {}
-    try:
-        is_empty = _range_of(logs[taken[0]].path, open_log) is None
-    except OSError:
-        return {}  # the caller reports it
+    is_empty = _range_of(logs[taken[0]].path, open_log) is None
     (name,) = left
     return {taken[0]: _Range(name, name, sure_last=name)} if is_empty else {}
 
@@ -193,11 +190,14 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
 def _range_of(
     path: str, open_log: Callable[[str], ReadOnlyFile], name: range = range(0)
 ) -> _Range | None:
-    """Return the offsets of a log's sound batches; None without one.
+    """Return the offsets of a log's sound batches; None without one, or if it can't be read.
 
     Also None if most bytes have offsets within `name`.
     """
-    placed = place_log(LogSource(UNKNOWN_NAME, None, partial(open_log, path)))
+    try:
+        placed = place_log(LogSource(UNKNOWN_NAME, None, partial(open_log, path)))
+    except (OSError, SegproofError):
+        return None  # the caller reports it
     rows = placed.rows[placed.is_sound]
     if not len(rows):
         return None

@@ -133,12 +133,26 @@ def other_epochs(facts: Facts) -> Bools:
     """Return the rows of an epoch that had other offsets, as the checkpoint of epochs states.
 
     A start of the log that is deleted raises the first offset of the first epoch. A checkpoint that
-    contradicts as many bytes as it confirms is another log's.
+    contradicts as many bytes as it confirms is another log's. A begin that differs from the one in
+    the log, where batches go on from the epoch before, is wrong.
     """
     rows = facts.rows
     if not facts.epochs or not len(rows):
         return np.zeros(len(rows), np.bool_)
     epochs, begins = np.array(facts.epochs, np.int64).T
+    # Where sizes lead over the begin of an epoch, the log tells where it is.
+    follows = (rows["last"][:-1] + 1 == rows["first"][1:]) & (
+        rows["epoch"][1:] > rows["epoch"][:-1]
+    )
+    follows &= (rows["end"][:-1] == rows["start"][1:]) | (rows["log"][:-1] != rows["log"][1:])
+    told = rows[1:][follows]
+    at = np.searchsorted(epochs, told["epoch"])
+    known = np.flatnonzero((at < len(epochs)) & (np.append(epochs, -1)[at] == told["epoch"]))
+    is_wrong = begins[at[known]] != told["first"][known]
+    is_right = np.isin(np.arange(len(epochs)), at[known][is_wrong], invert=True)
+    epochs, begins = epochs[is_right], begins[is_right]
+    if not len(epochs):
+        return np.zeros(len(rows), np.bool_)
     ends = np.append(begins[1:], INT64_MAX)
     at = np.minimum(np.searchsorted(epochs, rows["epoch"]), len(epochs) - 1)
     is_known = (epochs[at] == rows["epoch"]) & (rows["magic"] == 2)
@@ -275,6 +289,19 @@ class Desk:
     def touches(self, row: int, other: int) -> bool:
         """Return whether no byte is lost between two rows."""
         return row + 1 == other and bool(self._joints[row])
+
+    @cached_property
+    def is_led_from_begin(self) -> Bools:
+        """Whether no byte is lost before a row in its log."""
+        rows = self.rows
+        is_first = np.append(True, rows["log"][1:] != rows["log"][:-1])[: len(rows)]
+        is_lost = rows["start"] != np.where(
+            is_first, 0, np.append(0, rows["end"][:-1])[: len(rows)]
+        )
+        lost = np.cumsum(is_lost)
+        before = np.maximum.accumulate(np.where(is_first, lost - is_lost, 0))
+        is_led: Bools = lost == before
+        return is_led
 
     @cached_property
     def run_weights(self) -> Int64s:
@@ -414,7 +441,7 @@ class Desk:
     def rows_of(self, near: Int64s | list[int]) -> Rows:
         """Return rows with the offsets that they get."""
         found: Rows = self.rows[near]
-        found["first"], found["last"] = self.firsts[near], (self.firsts + self.spans)[near]
+        found["first"], found["last"] = self.firsts[near], self.firsts[near] + self.spans[near]
         found["is_keyless"] = self.is_keyless[near]
         return found
 

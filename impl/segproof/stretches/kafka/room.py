@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are missing where no byte is: one of the two blocks beside them is foreign.
 
-A broker gives each offset to a record, and only the log cleaner takes records out. It takes those
-without a key first, so behind one it has left nothing out.
+The log cleaner removes every record without a key from the part that it has cleaned, and it cleans
+from the begin on. So behind such a record it has removed nothing. A salvage may have: it leaves gaps.
 
 Laws: BATCH-3.
 """
@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segproof.stretches.kafka.desk import KEPT_FATES, Desk, Group
+from segproof.stretches.kafka.facts import Reach
 from segproof.stretches.kafka.strangers import lacks_room
 
 
 def forget_room(desk: Desk, groups: list[Group]) -> bool:
     """Forget what offsets that are missing without a byte tell, where they tell nothing.
 
-    Where no damage is near, they were lost before: by a salvage, say. So others may be too. And a
-    batch beside them may have changed places with one, if it has as many offsets. Return whether
-    the groups have to be made again.
+    Where no damage is near, they were lost before: by a salvage, say. So others may be too. Where
+    sizes lead to both groups, both are of the log. And a batch beside them may have changed places
+    with one, if it has as many offsets. Return whether the groups have to be made again.
     """
     is_known = bool(desk.is_keyless.any())
     if desk.rows["leaps"][desk.kept].any():
@@ -28,6 +29,8 @@ def forget_room(desk: Desk, groups: list[Group]) -> bool:
         if not (one.is_at_damage or two.is_at_damage):
             desk.is_keyless[:] = False
             break
+        if not _searched(desk, one, two):
+            desk.is_keyless[one.rows[-1]] = False
         missing = int(desk.firsts[two.rows[0]]) - desk.last(one.rows[-1]) - 1
         beside = (one.rows[0] - 1, two.rows[-1] + 1)
         if any(
@@ -42,12 +45,20 @@ def forget_room(desk: Desk, groups: list[Group]) -> bool:
 def without_room(desk: Desk, groups: list[Group]) -> list[int]:
     """Return the rows of a group that has no room for the offsets missing beside it.
 
-    Of the two groups there it is the one to which no entry leads, or else that has fewer bytes.
+    A search found it. Of two such groups it is the one to which no entry leads, or else that has
+    fewer bytes.
     """
     for one, two in _roomless(desk, groups):
-        if one.is_at_damage or two.is_at_damage:
-            return min(one.rows, two.rows, key=lambda rows: _weight(desk, rows))
+        found = _searched(desk, one, two)
+        if found:
+            return min(found, key=lambda rows: _weight(desk, rows))
     return []
+
+
+def _searched(desk: Desk, *groups: Group) -> list[list[int]]:
+    """Return the rows of those beside damage that a search found: sizes lead from nowhere there."""
+    reach = desk.rows["reach"]
+    return [one.rows for one in groups if one.is_at_damage and reach[one.rows[0]] == Reach.SEARCH]
 
 
 def _weight(desk: Desk, rows: list[int]) -> tuple[bool, int]:

@@ -27,8 +27,9 @@ DENSE_BATCHES_MIN = 17
 Compaction leaves out offsets here and there: two in a row prove little, and with 100 no short log
 would be asked."""
 ODD_JUMP_MIN = 64
-"""Offsets that a last batch leaves out, at least, if compaction may be why. Of two smaller gaps one
-is one bit of an offset by chance; of gaps of 64 or more it is one of a hundred."""
+"""Offsets that a last batch leaves out, at least, if one bit of its base offset is wrong. A gap of 1
+or 2 offsets, which compaction or a salvage has left, is one bit of the offset half of the time; one
+of 64 to 127 in one of 128 cases."""
 FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
@@ -383,14 +384,19 @@ def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
 def _denied(desk: Desk, groups: list[Group]) -> list[int]:
     """Return the rows of groups that the index contradicts, or the checkpoint of leader epochs.
 
-    These are groups beside damage: elsewhere index or checkpoint are damaged. A single batch may
-    have a wrong epoch, which no checksum covers.
+    These are groups behind damage: elsewhere index or checkpoint are damaged, unless two entries
+    lead into a group. A single batch may have a wrong epoch, which no checksum covers.
     """
     led, misled, batches = (desk.rows[name] for name in ("led", "misled", "batches"))
+    is_behind = ~desk.is_led_from_begin
     return [
         row for group in groups if group.is_at_damage
-        if (misled[group.rows].any() and not led[group.rows].any())
-        or (desk.is_other_epoch[group.rows].all() and batches[group.rows].sum() > 1)
+        if (misled[group.rows].sum() > 1 - is_behind[group.rows[0]] and not led[group.rows].any())
+        or (
+            is_behind[group.rows[0]]
+            and desk.is_other_epoch[group.rows].all()
+            and batches[group.rows].sum() > 1
+        )
         for row in group.rows
     ]  # fmt: skip
 
@@ -439,19 +445,17 @@ def _odd_end(desk: Desk) -> None:
         return  # the log's name states it too
     if log.next_base_offset is not None:
         return  # it is the last one of a log that is placed alone, or the next one is empty
-    due, first = desk.last(before) + 1, int(desk.firsts[row])
-    is_uncleaned = bool(desk.rows["is_keyless"][before])
-    is_odd = is_odd_jump(due, first, 1 if is_uncleaned else ODD_JUMP_MIN)
+    is_odd = is_odd_jump(desk.last(before) + 1, int(desk.firsts[row]))
     # A hole between explains the jump.
     if not (is_last and is_odd and desk.touches(before, row)):
         return
-    if is_uncleaned or _are_dense(desk, desk.kept[-2::-1].tolist()):
+    if desk.rows["is_keyless"][before] or _are_dense(desk, desk.kept[-2::-1].tolist()):
         desk.set_aside([row])
 
 
-def is_odd_jump(due: int, first: int, least: int = ODD_JUMP_MIN) -> bool:
-    """Return whether `first` is at least `least` offsets after `due`, and one bit away from it."""
-    return first - due >= least and (first ^ due).bit_count() == 1
+def is_odd_jump(due: int, first: int) -> bool:
+    """Return whether `first` is ODD_JUMP_MIN offsets after `due`, or more, and one bit away."""
+    return first - due >= ODD_JUMP_MIN and (first ^ due).bit_count() == 1
 
 
 def _are_dense(desk: Desk, rows: list[int]) -> bool:
@@ -565,8 +569,7 @@ RULES = (
          " and has left nothing out after one.",
          "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
          " index entry or the log's name states its offset, and if another log follows. A jump of"
-         f" less than {ODD_JUMP_MIN} offsets stays if all records have keys: compaction removes the"
-         " older records of a key.", _odd_end),
+         f" less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage leaves such.", _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
