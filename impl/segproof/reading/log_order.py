@@ -13,6 +13,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
+from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import UNKNOWN_NAME

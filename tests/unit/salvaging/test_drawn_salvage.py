@@ -25,7 +25,7 @@ from segproof_harness.salvage_draws.kafka_partitions import (
 )
 from segproof_harness.salvage_draws.kafka_reader import framed
 from segproof_harness.salvage_draws.verdict import Told, Verdict
-from segproof_tests.partition_files import write_segment
+from segproof_tests.partition_files import name_of, write_segment
 from segproof_tests.rows import paired
 from segproof_tests.small_logs import batch, log_of
 
@@ -195,3 +195,69 @@ def test_batches_that_are_set_aside_behind_the_end_may_be_lost_ones(tmp_path: Pa
     (told,) = salvage(write_segment(tmp_path / "t-0", b"".join(parts)), tmp_path / "out")
     assert (30, 20) == (told.batches, told.set_aside_batches)
     assert told.are_more_lost
+
+
+def _without(log: list[bytes], number: int, folder: Path, index: bytes = b"") -> Path:
+    """Write a log, one of whose batches is broken, and its offset index."""
+    broken = b"".join([*log[:number], log[number][:-1] + b"?", *log[number + 1 :]])
+    return write_segment(folder / "t-0", broken, index=index)
+
+
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("number", [*range(0, 18, 2), 120, 1000])
+def test_an_old_gap_tells_nothing_of_a_later_damage(number: int, tmp_path: Path) -> None:
+    """A salvage leaves gaps; no record has a key. Sound batches beside it were set aside."""
+    log = [batch(offset) for offset in (*range(12), *range(400, 1402))]
+    (told,) = salvage(_without(log, number, tmp_path), tmp_path / "out")
+    is_beside = number == 12  # then more may be lost there
+    assert (told.batches, told.set_aside_batches) == (len(log) - 1, 0)
+    assert told.lost_offsets == (389 if is_beside else 1)
+
+
+@pytest.mark.checks("BATCH-3")
+def test_an_old_gap_tells_nothing_before_a_torn_end(tmp_path: Path) -> None:
+    """Each kill of a broker leaves such an end: `verify` counted the gap as lost once more."""
+    log = log_of(0, 3) + log_of(40, 240)
+    folder = write_segment(tmp_path / "t-0", log + batch(240)[:-1])
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (told.batches, told.set_aside_batches, told.lost_offsets) == (203, 0, 0)
+
+
+@pytest.mark.checks("EPOCH-1")
+@pytest.mark.parametrize("number", [150, 203, 120])
+@pytest.mark.parametrize("begins", ["3 180\n5 200", "3 100\n5 110", "3 90\n5 200", "3 100\n5 280"])
+def test_a_wrong_digit_of_the_epochs_takes_no_batch(
+    begins: str, number: int, tmp_path: Path
+) -> None:
+    """The file has no checksum: one digit took half an epoch, where a batch of it was broken."""
+    epochs = [0] * 100 + [3] * 100 + [5] * 100
+    log = [batch(n, partition_leader_epoch=epoch) for n, epoch in enumerate(epochs)]
+    folder = _without(log, number, tmp_path)
+    (folder / "leader-epoch-checkpoint").write_text(f"0\n3\n0 0\n{begins}\n")
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (told.batches, told.set_aside_batches, told.lost_offsets) == (299, 0, 1)
+
+
+@pytest.mark.checks("IDX-3")
+@pytest.mark.parametrize("bit", range(0, 13, 2))
+def test_a_wrong_bit_of_an_entry_takes_no_batch(bit: int, tmp_path: Path) -> None:
+    """No entry speaks for the first bytes of a log: one that led into them set them aside."""
+    log = [batch(offset, b"v" * 100) for offset in range(400)]
+    starts = [0, *accumulate(map(len, log))]
+    pairs = [(number, starts[number]) for number in range(30, 400, 30)]
+    pairs[0] = pairs[0][0], pairs[0][1] ^ 1 << bit
+    folder = _without(log, 5, tmp_path, index=offset_entries(*pairs))
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (told.batches, told.set_aside_batches, told.lost_offsets) == (399, 0, 1)
+
+
+@pytest.mark.checks("DISK-1", "DISK-62")
+def test_a_link_to_nothing_beside_a_wrong_name_ends_no_salvage(tmp_path: Path) -> None:
+    """It was opened to see whether it ends where the log with the wrong name begins."""
+    folder = tmp_path / "t-0"
+    for name, first in (0, 0), (30, 30), (500, 20):
+        write_segment(folder, log_of(first, first + 1 + 9 * (name < 500)), name)
+    (folder / name_of(10, ".log")).symlink_to("nowhere")
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.batches >= 20
+    assert any("DISK-1" == one.law for one in verify(folder))

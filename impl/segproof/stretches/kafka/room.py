@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are missing where no byte is: one of the two blocks beside them is foreign.
 
-The log cleaner removes every record without a key from the part that it has cleaned, and it cleans
-from the begin on. So behind such a record it has removed nothing. A salvage may have: it leaves gaps.
+The log cleaner removes every record without a key from what it has cleaned, and it cleans from the
+begin on. So behind such a record it has removed nothing. A salvage has: it leaves gaps, too.
 
 Laws: BATCH-3.
 """

@@ -27,9 +27,9 @@ DENSE_BATCHES_MIN = 17
 Compaction leaves out offsets here and there: two in a row prove little, and with 100 no short log
 would be asked."""
 ODD_JUMP_MIN = 64
-"""Offsets that a last batch leaves out, at least, if one bit of its base offset is wrong. A gap of 1
-or 2 offsets, which compaction or a salvage has left, is one bit of the offset half of the time; one
-of 64 to 127 in one of 128 cases."""
+"""Offsets that a last batch leaves out, at least, if one bit of its base offset is wrong. A gap of
+1 or 2 offsets, which compaction or a salvage has left, is one bit of the offset half of the time;
+one of 64 to 127 in one of 128 cases."""
 FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
@@ -529,18 +529,21 @@ RULES = (
          "A block beside damage is set aside if it contradicts what is kept around it: its"
          " leader epoch falls, its producer's sequence does not follow, both sides have another"
          " magic, the magic falls, a broker's timestamp is a day off, its log's name is above it,"
-         " or more offsets than bytes are missing beside it after a record without a key, behind"
-         " which compaction leaves nothing out. What it contradicts has more bytes to which sizes"
-         " lead, or else more bytes. At an end of the partition one neighbour is enough. So is a"
-         " block beside damage set aside into which entries of a right index lead with other"
-         " offsets than it has, and none with one that it has; and one whose leader epoch had other"
-         " offsets, as the partition's checkpoint of epochs states.",
+         " or a search found it and more offsets than bytes are missing beside it after a record"
+         " without a key, behind which compaction leaves nothing out. What it contradicts has more"
+         " bytes to which sizes lead, or else more bytes. At an end of the partition one neighbour"
+         " is enough. So is a block behind damage set aside into which an entry of a right index"
+         " leads with another offset than it has, and none with one that it has; two such entries"
+         " are needed if no byte is lost before it. A block behind damage is set aside too if its"
+         " leader epoch had other offsets, as the partition's checkpoint of epochs states.",
          "Two neighbours that contradict each other tell nothing of a block between them. A new"
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
-         " that begins with 0 again. Offsets that are missing where no damage is near were lost"
-         " before, and others may have been; and a batch beside these changed places with one, if"
-         " it has as many offsets.",
+         " that begins with 0 again. If offsets are missing between two groups, and no damage"
+         " is beside them, or sizes lead to both, they were lost before: missing offsets tell"
+         " nothing there. Nor do they where a batch with as many offsets, which is not kept,"
+         " lies beside one of the two: it changed places with another one. The checkpoint tells"
+         " nothing of an epoch that begins elsewhere in the log, right after the epoch before.",
          _foreign),
     Rule("PLACE-6", "copy",
          "The same content with the same offsets is kept once, and set aside once more.",
@@ -553,12 +556,13 @@ RULES = (
          " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
          "A block goes where its offsets are missing, if bytes are missing there too, nothing"
-         " around contradicts it, and one thing speaks for it: it fills the hole, byte for byte"
-         " if it lies far off, or most of it, or does so together with others; the hole has room"
-         " for its bytes; a copy of a kept batch leads on to it; sequences do; another block lies"
-         " where it belongs, and belongs where it lies; it lies whole sectors from the batch that"
-         " it follows. A batch that goes on with it contradicts it, if a run that more speaks for"
-         " has that batch's offsets.",
+         " around contradicts it, and one thing speaks for it: it has more than half of the"
+         " missing offsets, or fills the hole together with others (a single batch far off fills it"
+         " byte for byte, if sizes lead to what lies between); the hole has room for its bytes; a"
+         " copy of a kept batch leads on to it; sequences do; another block lies where it belongs,"
+         " and belongs where it lies; it lies whole sectors from the batch that it follows. It"
+         " stays out if the batch beside it continues its offsets, and a longer run of batches, or"
+         " one to which entries lead, has these offsets: then both are of another log.",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
          " it. Nor is an old copy of what compaction removed, since the batches around its place"
          " touch; nor a single batch for which none of these speaks.", _moved),
@@ -569,7 +573,8 @@ RULES = (
          " and has left nothing out after one.",
          "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
          " index entry or the log's name states its offset, and if another log follows. A jump of"
-         f" less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage leaves such.", _odd_end),
+         f" less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage leaves such.",
+         _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
          " than bytes are lost before it: an offset needs a byte at least, so its base offset is"

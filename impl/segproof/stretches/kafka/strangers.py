@@ -23,7 +23,7 @@ def contradicts(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 
     `earlier` and `later` are the batches around it, `head` and `tail` its own first and last ones.
     """
-    tests = _magic_differs, _epoch_falls, _time_is_far, _lacks_room
+    tests = _magic_differs, _epoch_falls, _time_is_far
     if any(test(earlier, head, tail, later) for test in tests):
         return True
     return sequences_agree(earlier, head, tail, later) is False
@@ -75,11 +75,6 @@ def _time_is_far(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
         if after["max_time"][0] < before["max_time"][0] - CLOCKS_MS:
             return True
     return False
-
-
-def _lacks_room(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
-    """Return whether more offsets than bytes are missing beside it, and no compaction took them."""
-    return lacks_room(earlier, head) or lacks_room(tail, later)
 
 
 def lacks_room(before: Rows, after: Rows) -> bool:
