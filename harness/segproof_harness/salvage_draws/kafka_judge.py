@@ -28,7 +28,7 @@ from segproof_harness.salvage_draws.kafka_reader import (
 from segproof_harness.salvage_draws.verdict import Kept, Told, Verdict
 
 CLOCKS_APART_MS = 60_000
-"""Times that go back by less tell nothing: the clocks of brokers differ."""
+"""A timestamp may fall by less than this and tell nothing: the clocks of brokers differ."""
 UNKNOWN = "in no source"
 """What speaks against a batch whose content was nowhere before the damage."""
 SEARCHED_BYTES = 24

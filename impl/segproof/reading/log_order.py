@@ -191,7 +191,7 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
 def _range_of(
     path: str, open_log: Callable[[str], ReadOnlyFile], name: range = range(0)
 ) -> _Range | None:
-    """Return the offsets of a log's sound batches; None without one, or if it can't be read.
+    """Return the offsets of a log's sound batches; None if it has none, or can't be read.
 
     Also None if most bytes have offsets within `name`.
     """

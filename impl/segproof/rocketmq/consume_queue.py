@@ -32,7 +32,7 @@ from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
 CONSUME_QUEUE: Final = "consumequeue"
 SPOKEN_FOR_OTHERS: Final = "%LMQ%"
-"""Part of the names of light queues, which are no queues of a topic."""
+"""The name of each light queue contains this. A light queue is no queue of a topic."""
 QUEUE_DIGITS: Final = 9
 """Digits of the largest number of a queue."""
 UNIT_BYTES: Final = QUEUE_UNIT.size

@@ -138,7 +138,7 @@ class _Salvage:
         self._ledger = GapLedger(self._told, files, GAPS_TOLD)
         self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes, copy)
         self._last_aside = -1
-        """The last offset of the batches that nothing tells of: the log may have gone so far."""
+        """The largest offset of the batches that fit nowhere: the log may have reached it."""
         self._left: list[int] = []
         """The rows of the log that do not stay where they lie, and were not looked at so far; the
         first one at the end."""

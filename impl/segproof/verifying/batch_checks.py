@@ -84,8 +84,8 @@ ONE_BIT = writes(
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
 TAIL_BYTES_MAX = 1 << 20
-"""Bytes of a torn batch, at most: Kafka's default limit of a batch. More are another damage: sound
-batches may follow it, and it would be searched twice."""
+"""A torn batch has no more bytes than this, Kafka's default limit of a batch. More bytes at the end
+are another damage: sound batches may lie in them, and a search finds these."""
 PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38,"

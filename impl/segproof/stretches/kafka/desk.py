@@ -29,8 +29,8 @@ and each round reads headers only."""
 
 
 RUN_MAX = 1 << 20
-"""Batches of a run that count. With an entry a run weighs less than 2^21, so a sum over the 2^25
-smallest batches of a log of 2^31 bytes is an int64."""
+"""Batches of a run that count, at most. With entries a run weighs less than 2^21, so a sum over
+2^42 batches is an int64."""
 
 
 class Fate(IntEnum):

@@ -167,7 +167,7 @@ class FramedLog(NamedTuple):
     """Their `log` is 0."""
 
     def is_of(self, base_offset: int, next_base_offset: int | None, size: int) -> bool:
-        """Return whether the log had these names, and this length."""
+        """Return whether the log was read with these names, and had this length."""
         log = self.log
         return (log.base_offset, log.next_base_offset, log.size) == (
             base_offset, next_base_offset, size,

@@ -454,7 +454,7 @@ def _odd_end(desk: Desk) -> None:
 
 
 def is_odd_jump(due: int, first: int) -> bool:
-    """Return whether `first` is ODD_JUMP_MIN offsets after `due`, or more, and one bit away."""
+    """Return whether `first` is one bit away from `due`, and ODD_JUMP_MIN or more above it."""
     return first - due >= ODD_JUMP_MIN and (first ^ due).bit_count() == 1
 
 
@@ -509,8 +509,8 @@ RULES = (
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
          " entry or the log's name states come before these. Those come last whose leader epoch had"
          " other offsets, as the checkpoint of epochs states. Of two runs that weigh the same, the"
-         " one to which entries lead has the offsets of both, or else the longer one. One is not"
-         " kept for which an entry states an offset that is missing before it.",
+         " one to which entries lead has the offsets of both, or else the longer one. A batch is"
+         " not kept if an entry for its position states an offset that is missing before it.",
          "An index states nothing if more of its entries are wrong than right. A batch in a value"
          " of a broken record weighs less than the batches of the log, since a search found it. A"
          " name above all that lies in its log tells nothing, unless other logs have these offsets"

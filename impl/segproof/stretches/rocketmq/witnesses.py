@@ -19,8 +19,8 @@ NEAR_MESSAGES = 256
 """Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
 queues stores each of them 4 times within so many; more of them would be more details to read."""
 WRONG_MIN = 8
-"""Fewer units that lead into other messages than theirs may be the damage of one sector of a queue,
-which holds 25 units."""
+"""If fewer units lead into messages that are not theirs, one damaged sector of a queue may be the
+cause: a sector holds 25 units."""
 WRONG_TIMES = 3
 """Units are another store's if more than so many times as many lead into other messages as to
 their own: one damaged queue of four makes three right units for each wrong one, and never three
