@@ -77,9 +77,9 @@ ROW = np.dtype(
 `leaps`: number of pairs of neighbours inside the stretch that leave offsets out between them.
 `records`: number of records, as the headers state it, at most one for each offset.
 `least`: the fewest bytes that an offset has in any of its batches.
-`led`, `misled`: entries of the offset index that lead to a batch of it with one of its offsets; and
-    those that lead into one, and state an offset that it does not have. The index is right for a
-    later batch; entries of an index that is more often wrong do not count.
+`led`: entries of the offset index that lead to a batch of it, and state one of its offsets.
+`misled`: entries that lead into the inside of a batch of it, and state an offset that it does not
+    have. 0 behind the last entry that is right, and if more entries are wrong than right.
 `mark`: checksum of the batch; with its length and number of offsets it identifies the content. Of a
     stretch it is the first batch's, as are `producer`, `producer_epoch` and `sequence`.
 `epoch`: partition leader epoch, which all batches of a stretch have; -1 before magic 2.
@@ -96,8 +96,8 @@ ROW = np.dtype(
     is none.
 `is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
 `is_keyless`: whether a record of it, or of a batch that it follows without a gap, has no key. The
-    log cleaner removes such records, so it left nothing out after it. Only a batch is asked after
-    which more offsets than bytes are missing.
+    log cleaner removes such records, so it left nothing out after it. Asked only where more
+    offsets than bytes are missing behind the batch, and of some batches of a log; else False.
 `is_append_time`: whether the broker wrote its timestamps (LogAppendTime), not the client.
 `is_transactional`: whether a batch of it is of a transaction, or ends one.
 """

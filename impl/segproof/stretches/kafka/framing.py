@@ -19,6 +19,7 @@ import numpy as np
 
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import ReadOnlyFile, holds_zeros
+from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
 from segproof.kafka.record_batch import RecordBatch, read_batch
@@ -102,7 +103,8 @@ class LogSource:
     sound_to: int = 0
     """Batches up to this byte are known to have right checksums: only their headers are read."""
     framed: FramedLog | None = None
-    """What an earlier reading found of it, with the same names and entries; it is believed."""
+    """What an earlier reading of the same log found. The caller answers for it that the log, its
+    names and its index have not changed."""
 
 
 def frame_partition(
@@ -188,7 +190,8 @@ def _rows_at(
             with suppress(TooLargeError):  # then only the last offset is known
                 first = batch.base_offset
                 rows["first"][row] = min(first, rows["last"][row])
-                rows["offsets"][row] = rows["last"][row] - rows["first"][row] + 1
+                count = int(rows["last"][row]) - int(rows["first"][row]) + 1
+                rows["offsets"][row] = min(count, INT64_MAX)
     return rows
 
 

@@ -217,21 +217,20 @@ def meet(units: Units, rows: Rows) -> None:
     """
     if not len(rows):
         return
-    said = [rows["said"], rows["end"] - rows["start"], rows["queue"], rows["number"]]
-    rows = rows[np.unique(marks_of(said), return_index=True)[1]]
-    rows = rows[np.argsort(rows["said"], kind="stable")]
-    at = np.searchsorted(rows["said"], units["offset"], "right") - 1
-    left = np.flatnonzero(at >= 0)
-    at = at[left]
-    while len(left):
-        own, some = rows[at], units[left]
-        do_agree = agree(some, own, own["said"])
-        is_covered = some["offset"] < own["said"] + own["end"] - own["start"]
-        is_against = is_covered & ~do_agree & (some["met"] == Met.NOTHING)
-        units["met"][left[is_against]] = Met.AGAINST
-        units["met"][left[do_agree]] = Met.AGREES
-        goes_on = ~do_agree & (at > 0) & (rows["said"][at - 1] == own["said"])
-        left, at = left[goes_on], at[goes_on] - 1
+    said, sizes = rows["said"], rows["end"] - rows["start"]
+    order = np.lexsort((sizes, said))
+    largest = order[np.append(said[order][1:] != said[order][:-1], True)]
+    at = np.searchsorted(said[largest], units["offset"], "right") - 1
+    nearest = largest[np.maximum(at, 0)]
+    is_covered = (at >= 0) & (units["offset"] < said[nearest] + sizes[nearest])
+    is_blank = (units["size"] == 0) & (units["offset"] == said[nearest])
+    of_units = [units["offset"], units["size"], units["queue"], units["number"]]
+    of_rows = [said, sizes, rows["queue"], rows["number"]]
+    do_agree = is_blank | np.isin(marks_of(of_units), marks_of(of_rows))
+    is_unnumbered = (units["queue"] == 0) & np.isin(marks_of(of_units[:2]), marks_of(of_rows[:2]))
+    do_agree = (at >= 0) & (do_agree | is_unnumbered)
+    units["met"][is_covered & ~do_agree & (units["met"] == Met.NOTHING)] = Met.AGAINST
+    units["met"][do_agree] = Met.AGREES
 
 
 def agree(units: Units, rows: Rows, offsets: Int64s) -> NDArray[np.bool_]:
