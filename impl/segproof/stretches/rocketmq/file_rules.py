@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from segproof.stretches.rocketmq.desk import Bools, Desk, Fate
-from segproof.stretches.rocketmq.facts import Int64s, Met, Reach, Units
+from segproof.stretches.rocketmq.facts import Int64s, Met, Reach, Units, marks_of
 from segproof.stretches.rocketmq.witnesses import (
     NEAR_MESSAGES,
     are_of_other_log,
@@ -236,8 +236,8 @@ def _has_other_numbers(desk: Desk, here: Int64s, number: int, right: int, wrong:
 
 def _lead_to(units: Units, desk: Desk, rows: Int64s | list[int]) -> Bools:
     """Return which units have offset and size of a row."""
-    is_of = units["offset"][:, None] == desk.said[rows]
-    return np.asarray((is_of & (units["size"][:, None] == desk.sizes[rows])).any(axis=1))
+    of_rows = marks_of([desk.said[rows], desk.sizes[rows]])
+    return np.asarray(np.isin(marks_of([units["offset"], units["size"]]), of_rows))
 
 
 def other_log(desk: Desk) -> None:
