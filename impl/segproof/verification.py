@@ -12,16 +12,21 @@ Not covered: the snapshots of a cluster's metadata, and what remote storage keep
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.inventory.named_ends import index_of
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
 from segproof.processes import Progress
 from segproof.reading.cut_outs import CutOutGap
+from segproof.reading.offset_entries import entries_in
 from segproof.salvaging.other_logs import SegmentJudge
 from segproof.salvaging.partition_salvage import planned_salvage
+from segproof.stretches.kafka.facts import FramedLog
+from segproof.stretches.kafka.whole_logs import frame_whole
 from segproof.verifying.changed_files import Since
 from segproof.verifying.loss_count import KnownLog, Lost
 from segproof.verifying.path_verification import KnownPlace, KnownPlaces, known_places, run
@@ -104,13 +109,17 @@ def verify(
     wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     _check(wanted, jobs)
     since = None if since_ms is None else Since(since_ms * 1_000_000, on_left_out)
-    return run(
-        os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside, _count_lost
-    )
+    count = partial(_count_lost, is_all_told=laws is None and position is None)
+    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside, count)
 
 
-def _count_lost(partition: Partition, files: Files, known: Mapping[str, KnownLog]) -> Lost | None:
-    """Return what a salvage of a partition would tell of losses; `known` is what was read."""
+def _count_lost(
+    partition: Partition, files: Files, known: Mapping[str, KnownLog], *, is_all_told: bool
+) -> Lost | None:
+    """Return what a salvage of a partition would tell of losses; `known` is what was read.
+
+    Without findings a log is whole only if all findings were wanted.
+    """
     logs = [one.path(".log") for one in partition.segments if ".log" in one.suffixes]
     if not logs or not all(path in known for path in logs):
         return None
@@ -119,11 +128,18 @@ def _count_lost(partition: Partition, files: Files, known: Mapping[str, KnownLog
         one = known[segment.path(".log")]
         return one.cut_outs, one.missing_offsets
 
+    def framed(path: str) -> FramedLog | None:
+        one = known[path]
+        if one.whole is None or not is_all_told:
+            return one.framed
+        entries = entries_in(index_of(path), one.whole.base_offset, files)
+        return frame_whole(files.open(path), one.whole, entries)
+
     judge = SegmentJudge(
         lambda segment, _: known[segment.path(".log")].foreign_end,
         cut_outs,
         lambda path: known[path].sound_to,
-        lambda path: known[path].framed,
+        framed,
     )
     try:
         told = planned_salvage(partition, judge, files)

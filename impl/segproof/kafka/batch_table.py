@@ -9,7 +9,7 @@ Laws: BATCH-1 to BATCH-4, BATCH-12, BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-1
 Not covered: magic outside 0..2 ends a scan with an error, which upstream's file scanner accepts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "HeldBytes",
     "check_batches",
     "read_batch_headers",
+    "stacked",
 ]
 
 TRANSACTIONAL, CONTROL = 16, 32
@@ -465,7 +466,7 @@ def read_batch_headers(
     else:
         scan = check_batches(source, start, end)
     tables = list(scan.tables()) or [np.empty(0, BATCH_DTYPE)]
-    table = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    table = tables[0] if len(tables) == 1 else stacked(tables)
     return HeaderTable(table, scan.end_position, scan.error)
 
 
@@ -490,6 +491,12 @@ def check_batches(
     end = file.size() if end is None else end
     chunk = HELD_BYTES if holds else CHUNK_BYTES
     return BatchScan(file, start, end, deep=deep, limit=limit, chunk_bytes=chunk, holds=holds)
+
+
+def stacked(parts: Sequence[BatchTable]) -> BatchTable:
+    """Concatenate as plain bytes: numpy would work out a common type, and copy field by field."""
+    plain = [part.view((np.void, part.dtype.itemsize)) for part in parts]
+    return np.concatenate(plain).view(parts[0].dtype)
 
 
 def _table_of(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.inventory.segments import Segment
-from segproof.kafka.batch_table import BatchTable, CheckedBatches
+from segproof.kafka.batch_table import BatchTable, CheckedBatches, stacked
 from segproof.reading.offset_distances import FAR, distances
 from segproof.reading.rows import Bools, Int64Array, shifted
 
@@ -132,22 +132,11 @@ def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
         row += len(part.table)
     summaries = [part.summaries for part in parts if part.summaries is not None]
     return CheckedBatches(
-        _stacked(tables, row),
+        stacked(tables),
         np.concatenate([part.crc_valid for part in parts]),
-        _stacked(summaries, row) if summaries else None,
+        stacked(summaries) if summaries else None,
         errors,
     )
-
-
-def _stacked(parts: list[BatchTable], rows: int) -> BatchTable:
-    """Concatenate as plain bytes: numpy would work out a common type, and copy field by field."""
-    whole = np.empty(rows, parts[0].dtype)
-    plain = np.dtype((np.void, whole.dtype.itemsize))
-    filled, row = whole.view(plain), 0
-    for part in parts:
-        filled[row : row + len(part)] = part.view(plain)
-        row += len(part)
-    return whole
 
 
 def rows_of(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:

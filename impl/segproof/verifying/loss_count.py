@@ -19,6 +19,7 @@ from segproof.reading.keyless_records import KeylessEnds, first_keyless
 from segproof.reading.log_damage import LogDamage
 from segproof.reading.queue_units import LostMessages
 from segproof.stretches.kafka.facts import FramedLog
+from segproof.stretches.kafka.whole_logs import WholeLog
 from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.segment_carry import LogCarry
 
@@ -61,15 +62,29 @@ class KnownLog(NamedTuple):
     """In no batch, and in none of these gaps."""
     framed: FramedLog | None = None
     """As `LogCarry.framed`."""
+    whole: WholeLog | None = None
+    """What is known of a log that need not be read again; None if it is not known to be whole."""
 
     @classmethod
-    def of(cls, carry: LogCarry) -> "KnownLog":
-        """Return it from what a segment hands on."""
+    def of(cls, segment: Segment, carry: LogCarry, *, is_told: bool) -> "KnownLog":
+        """Return it from what a segment hands on; `is_told` if anything was found in it."""
         is_sound = carry.sound_batches == carry.batches
         sound_to = carry.end_position if is_sound else 0
         sound_to = sound_to if carry.damage is None else carry.damage.position
         others = carry.missing_offsets - sum(one.size for one in carry.cut_outs)
-        return cls(sound_to, carry.foreign_end, carry.cut_outs, others, carry.framed)
+        whole = None if is_told else _whole(segment, carry)
+        return cls(sound_to, carry.foreign_end, carry.cut_outs, others, carry.framed, whole)
+
+
+def _whole(segment: Segment, carry: LogCarry) -> WholeLog | None:
+    base, following = segment.base_offset, segment.next_base_offset
+    is_whole = carry.is_read and carry.least > 0 and carry.damage is None
+    is_whole &= carry.sound_batches == carry.batches and not carry.missing_offsets
+    is_whole &= carry.first_offset == base and carry.end_offset == (following or carry.end_offset)
+    is_whole &= {".log", ".index"} <= segment.suffixes & segment.judged
+    if not is_whole:
+        return None
+    return WholeLog(base, following, carry.end_position, carry.batches, carry.least)
 
 
 class Lost(NamedTuple):

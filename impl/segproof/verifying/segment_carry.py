@@ -170,6 +170,9 @@ class LogCarry:
     """Whether the log has bytes, and none of them is of a batch that can be read."""
     damage: LogDamage | None = None
     """What the first damage of the log costs; None: all batches are sound."""
+    least: int = 0
+    """The fewest bytes that an offset has in any batch, if all are of magic 2 and one epoch, and of
+    no transaction; else 0."""
     framed: FramedLog | None = None
     """All that was found of a damaged log. It does not travel as bytes: then it is read again."""
 
@@ -179,6 +182,7 @@ PLAIN = (
     "left_out", "missing", "unread", "end_offset", "is_read", "bytes_checked", "batches",
     "sound_batches", "missing_offsets", "is_pointed_beyond", "is_gap_told", "end_position",
     "is_blank", "first_offset", "indexed_end", "has_sound_gap", "foreign_end",
+    "least",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 

@@ -47,6 +47,7 @@ from segproof.verifying.index_log_checks import (
 from segproof.verifying.log_blocks import LogScan, blocks_of
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.lost_offsets import LostOffsetsCheck
+from segproof.verifying.plain_batches import PlainBatches
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import RecordsCheck
 from segproof.verifying.segment_carry import LogCarry
@@ -96,6 +97,7 @@ LOG_CHECKS: tuple[type[LogCheck], ...] = (
     EpochCheck,
     TruncatedEntriesCheck,
     ProducerStateCheck,
+    PlainBatches,
 )
 """The checks of a log, in the order in which each sees a block and the end. `BatchCheck` is first,
 since the others read what it keeps. `TruncatedEntriesCheck` judges the findings of those before."""

@@ -151,6 +151,8 @@ class Tally:
         self._count_lost = count_lost
         self._known: dict[str, KnownLog] = {}
         """What is known of each log, by its path."""
+        self._told = set[str]()
+        """The files that a finding is about."""
         self._is_out_of_order = False
         self.checked = Checked()
         """How much was checked so far."""
@@ -173,6 +175,7 @@ class Tally:
 
     def _take(self, one: Finding) -> None:
         self._severities[one.severity] += one.places
+        self._told.add(one.path)
         self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
         self._is_out_of_order |= one.is_defect and one.law in OUT_OF_ORDER
@@ -199,7 +202,9 @@ class Tally:
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take what the check of the next segment has read."""
         checked = self.checked
-        self._known[segment.path(".log")] = KnownLog.of(carry)
+        self._known[segment.path(".log")] = KnownLog.of(
+            segment, carry, is_told=not self._told.isdisjoint(map(segment.path, segment.suffixes))
+        )
         if segment.held_by or segment.overlap:
             return  # the log has another name, and counts there; or is none of the partition's
         checked.segments += 1

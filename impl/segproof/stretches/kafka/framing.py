@@ -149,14 +149,14 @@ def open_stretches(facts: Facts, needs: NeedsBatches, logs: Sequence[LogSource])
     for number, parts in groupby(needs.parts, lambda part: int(facts.rows["log"][part.row])):
         log = logs[number]
         with closing(ReadableParts(log.open())) as file:
-            noted = _Noted(log.entries())
+            noted = NotedEntries(log.entries())
             for part in parts:
                 rows += facts.rows[done : part.row], _opened(file, facts, part, noted)
                 done = part.row + 1
     return replace(facts, rows=np.concatenate([*rows, facts.rows[done:]]))
 
 
-def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "_Noted") -> Rows:
+def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "NotedEntries") -> Rows:
     stretch = facts.rows[part.row : part.row + 1]
     start, end = int(stretch["start"][0]), int(stretch["end"][0])
     opener = Opener(stretch, part)
@@ -195,7 +195,7 @@ def _rows_at(
     return rows
 
 
-class _Noted:
+class NotedEntries:
     """The entries of an offset index, noted at the batches that they lead to."""
 
     def __init__(self, entries: Entries) -> None:
@@ -275,7 +275,7 @@ class _Framing:
         self._file, self._on_bytes = file, on_bytes
         size, self._start = file.size(), log.start
         self._size = self._zeros_from = size if log.end is None else min(size, log.end)
-        self._noted = _Noted(log.entries())
+        self._noted = NotedEntries(log.entries())
         self._log = LogFacts(log.base_offset, log.next_base_offset, self._size, self._size)
         self._found = Condenser(self._log)
         self._left = self._left_of_entries = WORK_BYTES + WORK_BYTES_OF_A_BYTE * self._size

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable, stacked
 from segproof.stretches.kafka.facts import ROW, Bools, Int64s, LogFacts, Reach, Rows
 
 ROWS_TOGETHER = 1 << 14
@@ -77,7 +77,7 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     is_plain &= bool((starts[1:] == starts[:-1] + sizes[:-1]).all())
     if not is_plain or bool((table["attributes"] & CONTROL).any()):
         return None
-    rows = rows_of(np.concatenate([table[: edge + 1], table[-edge:]]), reach)
+    rows = rows_of(stacked([table[: edge + 1], table[-edge:]]), reach)
     inner, one = table[edge : len(table) - edge], rows[edge : edge + 1]
     spans = deltas[edge : len(table) - edge] + 1
     one["end"], one["last"] = rows["start"][edge + 1], inner["last_offset"][-1]
@@ -100,10 +100,10 @@ def together(tables: Iterable[BatchTable]) -> Iterator[BatchTable]:
         held.append(table)
         count += len(table)
         if count >= ROWS_TOGETHER:
-            yield np.concatenate(held)
+            yield stacked(held)
             held, count = [], 0
     if held:
-        yield np.concatenate(held)
+        yield stacked(held)
 
 
 def equal_parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:
