@@ -41,12 +41,27 @@ a file has 2048. Zeros follow the last word.
 
 """
 
+UNKNOWN = """
+## What no fact tells
+
+- **All of a log was overwritten by a block of another store that says the same offsets.** Nothing
+  of this store is left to contradict it, so the block is kept. Units that lead to other messages
+  show it: the report then says that this log is not that of its queues.
+- **The only file of a log was cut off.** Its length is all that says how long the files of this log
+  are. Messages that belong behind it have no room, and stay in the old log; with
+  `--mapped-file-size` they are moved.
+- **The end of a damaged log is lost, and no unit leads there.** The times of the checkpoint are
+  compared with those of a log without damage alone ({law}`RMQDISK-53`).
+"""
+
 
 def pages() -> dict[str, str]:
     """Return the page by its path below docs/."""
     rows = "".join(f"| `{_cell(word)}` | {meaning} |\n" for word, meaning in LEGEND)
     legend = f"| word | meaning |\n| --- | --- |\n{rows}"
-    return {"explanation/believed-messages.md": HEAD + legend + "".join(_rules()) + _numbers()}
+    return {
+        "explanation/believed-messages.md": HEAD + legend + "".join(_rules()) + UNKNOWN + _numbers()
+    }
 
 
 def _cell(text: str) -> str:

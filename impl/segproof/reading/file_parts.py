@@ -10,7 +10,7 @@ from typing import NamedTuple
 from segproof.files import Files, ReadOnlyFile
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import BLANK_BYTES
-from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.framing import LogReading
 
 
 class FilePart:
@@ -64,7 +64,7 @@ def rest_of(path: str, begin: int, end: int, files: Files) -> Rest:
     """
     found, size = Rest(), end - begin
     alone = CommitLog("", size + BLANK_BYTES, (LogFile(0, path, size),), files)
-    framed = FramedLog(
+    framed = LogReading(
         alone, files, open_file=lambda name: FilePart(files.open(name), name, begin, size)
     )
     for block in framed.blocks():

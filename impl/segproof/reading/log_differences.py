@@ -26,7 +26,7 @@ from segproof.reading.file_parts import FilePart
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import MESSAGE_MAGICS
 from segproof.stretches.rocketmq.candidates import filler_rows
-from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.framing import LogReading
 
 __all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 
@@ -321,7 +321,7 @@ def _message_before(log: CommitLog, one: LogFile, position: int, files: Files) -
     """Return the offset of a message not far before a byte of a file; the file's without one."""
     if position > BEFORE_BYTES:
         alone = CommitLog(log.store_path, log.mapped_file_size, (one,), files)
-        for block in FramedLog(alone, files).own_blocks(one.start + position - BEFORE_BYTES):
+        for block in LogReading(alone, files).own_blocks(one.start + position - BEFORE_BYTES):
             first = int(block.lies_at[0])
             return first if first <= one.start + position else one.start
     return one.start
@@ -333,7 +333,7 @@ def _rows(
 ) -> Iterator[Rows]:  # fmt: skip
     """Yield the sound messages of some files of a log that begin in a range, block by block."""
     alone = CommitLog(log.store_path, log.mapped_file_size, tuple(log_files), files)
-    for block in FramedLog(alone, files).own_blocks(begin or 0):
+    for block in LogReading(alone, files).own_blocks(begin or 0):
         if end is not None and block.offset >= end:
             return
         kept = np.ones(len(block.rows), np.bool_)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from segproof.files import Files, ReadOnlyFile
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import check_message_and_return_size
-from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.framing import LogReading
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 __all__ = ["Share", "share_of", "shares_a_message", "sound_messages"]
@@ -83,7 +83,7 @@ def _others(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:
 
 def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[MessageBlock]:
     cut = copy._replace(size_bytes=min(copy.size_bytes, mapped_file_size))
-    return FramedLog(CommitLog("", mapped_file_size, (cut,), files), files).own_blocks()
+    return LogReading(CommitLog("", mapped_file_size, (cut,), files), files).own_blocks()
 
 
 def _lacking(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:

@@ -24,7 +24,7 @@ from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, log_fil
 from segproof.rocketmq.message import BLANK_BYTES
 from segproof.stretches.rocketmq.desk import KEEPING, Fate
 from segproof.stretches.rocketmq.facts import Int64s, Met
-from segproof.stretches.rocketmq.framing import FramedLog, See
+from segproof.stretches.rocketmq.framing import LogReading, See
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 from segproof.stretches.rocketmq.placing import RULES
 from segproof.stretches.spans import Span, SpanKind
@@ -309,7 +309,7 @@ class LogInOrder:
         """Yield the bytes of the only file of the log in spans, by position, but for its blank end
         and what lies after that and is not kept. The log is read once more. Raises: OSError."""
         at, starts = 0, self._rows["start"]
-        for block in FramedLog(self._disk, self._files, open_file=self.open).blocks():
+        for block in LogReading(self._disk, self._files, open_file=self.open).blocks():
             begins = block.lies_at - self._disk.min_offset
             rows = np.searchsorted(starts, begins, "right") - 1
             kinds = self._fates[rows]
@@ -437,7 +437,7 @@ def with_blank_room(log: CommitLog, files: Files) -> CommitLog:
         if first_byte(file, at, alone.size_bytes) is None:
             return log
     longer = CommitLog(log.store_path, alone.size_bytes + BLANK_BYTES, (alone,), files)
-    framed = FramedLog(longer, files, open_file=lambda path: ReadableParts(files.open(path)))
+    framed = LogReading(longer, files, open_file=lambda path: ReadableParts(files.open(path)))
     end, is_named, last = 0, False, list[int]()
     for block in framed.blocks():
         says = (block.phy_offsets - block.lies_at).tolist()

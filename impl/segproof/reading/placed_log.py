@@ -39,7 +39,7 @@ from segproof.stretches.rocketmq.facts import (
     place_marks,
     queue_mark,
 )
-from segproof.stretches.rocketmq.framing import FramedLog, See
+from segproof.stretches.rocketmq.framing import LogReading, See
 from segproof.stretches.rocketmq.placing import place
 
 
@@ -57,7 +57,7 @@ def placed(
     `Facts`, and a row for each message that the decision asks for. What can't be read of queues
     and index says nothing. Raises: OSError for the log.
     """
-    framed = FramedLog(log, files, open_file=open_file, advance=advance)
+    framed = LogReading(log, files, open_file=open_file, advance=advance)
     units, known = _sample(log, files)
     facts = replace(framed.facts(units, see), known=known)
     while True:
@@ -67,7 +67,7 @@ def placed(
         facts = more(facts, found, framed, files)
 
 
-def more(facts: Facts, needs: Needs, framed: FramedLog, files: Files) -> Facts:
+def more(facts: Facts, needs: Needs, framed: LogReading, files: Files) -> Facts:
     """Return facts with what a decision needs. Raises: OSError."""
     if needs.units or needs.places:
         units = _wanted(framed.log, needs, files)

@@ -241,7 +241,9 @@ class _Salvage:
         right, wrong = self._in_order.units_met()
         ranges = list(self._in_order.left())
         told, others = self.told, [one for one in ranges if one.is_of_others]
-        if are_of_other_log(right, wrong) and not others:
+        is_alone = wrong > 0 == right and not told.gap_count
+        if (is_alone or are_of_other_log(right, wrong)) and not others:
+            told.is_lost_exact &= not is_alone
             told.left_out.append(_words_of_other_log(self._log.store_path, right, wrong))
         told.foreign_messages = sum(one.messages for one in others)
         told.misplaced_messages = sum(one.messages for one in ranges) - told.foreign_messages
@@ -469,9 +471,10 @@ def _words_of_other_log(store_path: str, right: int, wrong: int) -> str:
 
     `right` and `wrong` count the first places in its files that they lead to.
     """
+    doubt = "" if are_of_other_log(right, wrong) else ", or these are damaged"
     return (
         f"{os.path.join(store_path, COMMIT_LOG)}: this log is not that of index"
-        " and queues: it is of another store, was emptied or begun again; of the first"
+        f" and queues: it is of another store, was emptied or begun again{doubt}; of the first"
         f" {right + wrong} places in it that they lead to, {wrong} have no"
         " message of theirs. The messages of the former log are not in the new store, and no"
         " queue that only they had: look for the former log, and keep the old store"

@@ -48,6 +48,16 @@ def test_what_salvage_does_wrong_is_known(seed: int) -> None:
     assert judge_draw("kafka", seed).faults == FAULTS_OF_TODAY.get(seed, {})
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed",
+    [9_502_069, 9_700_367, 9_700_923, 9_700_976, 9_710_524, 9_710_627, 9_711_049, 9_711_572],
+)
+def test_stores_are_saved_without_a_fault(seed: int) -> None:
+    """Draws in which a message was made up, moved or left out, or a loss was told as none."""
+    assert judge_draw("rocketmq", seed).faults == {}
+
+
 COUNTED_TWICE = (
     9_930_003, 9_930_039, 9_930_048, 9_930_073, 9_930_105, 9_930_118, 9_930_160,
 )  # fmt: skip

@@ -221,6 +221,18 @@ def test_a_log_that_was_replaced_is_kept(tmp_path: Path) -> None:
     assert not told.is_whole
 
 
+@pytest.mark.checks("RMQDISK-44")
+def test_a_log_of_which_units_know_nothing_is_not_whole(tmp_path: Path) -> None:
+    """Eight units that contradict it were asked for: of fewer messages all was kept, 0 lost."""
+    store, other = long_store(tmp_path / "store", 4), long_store(tmp_path / "other", 4, "Other", 53)
+    shutil.rmtree(store / "commitlog")
+    shutil.copytree(other / "commitlog", store / "commitlog")
+    keep(store, "consumequeue")
+    told, kept = saved(store)
+    assert (messages_of(other), False, False) == (kept, told.is_lost_exact, told.is_whole)
+    assert "or these are damaged" in told.left_out[-1]
+
+
 @pytest.mark.checks("RMQDISK-25")
 @pytest.mark.parametrize("by", [900 * LOG_BYTES, 1])
 def test_a_log_whose_names_are_all_wrong_by_one_distance_is_kept(by: int, tmp_path: Path) -> None:

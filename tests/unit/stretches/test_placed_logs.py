@@ -16,7 +16,7 @@ from segproof.rocketmq.message import encode_message
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.stretches.rocketmq.desk import KEEPING, Fate, Placement
 from segproof.stretches.rocketmq.facts import Facts, joined
-from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.framing import LogReading
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of
 from segproof_tests.changed_bytes import put_bytes
@@ -31,7 +31,7 @@ def log_of(store: Path) -> CommitLog:
 def in_detail(store: Path, facts: Facts) -> Facts:
     """Return facts with a row for each message."""
     many = np.flatnonzero(facts.rows["messages"] > 1).tolist()
-    return FramedLog(log_of(store), REAL_FILES).messages(facts, many)
+    return LogReading(log_of(store), REAL_FILES).messages(facts, many)
 
 
 def kept_in(store: Path) -> tuple[Placement, list[tuple[int, int]]]:

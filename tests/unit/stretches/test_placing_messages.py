@@ -299,6 +299,68 @@ def test_a_message_is_moved_as_its_number_says(number: int) -> None:
     assert fate == (Fate.MOVED if number == 3 else Fate.ASIDE)
 
 
+def test_a_number_that_is_taken_outweighs_one_that_goes_on() -> None:
+    """Of a block that a disk wrote whole sectors away, and that touches kept messages there."""
+    own = numbered((0, 1, 2, 3, 4), broken=(1, 2))
+    block = [Drawn(90 + at, 0, 632 + 120 * at, 120, 120 + 120 * at, FIRST_MS, number=1)
+             for at in range(2)]  # fmt: skip
+    fates = placed(DrawnLog((FILE,), (*own, *block)).facts()).fates.tolist()
+    assert fates[3:] == [Fate.ASIDE] * 2
+    block[1] = replace(block[1], number=2)
+    fates = placed(DrawnLog((FILE,), (*own, *block)).facts()).fates.tolist()
+    assert fates[3:] == [Fate.MOVED] * 2
+
+
+@pytest.mark.parametrize(("number", "fate"), [(3, 0), (1, Fate.ASIDE), (9, Fate.ASIDE)])
+def test_a_broker_with_another_address_goes_on_in_its_queues(number: int, fate: int) -> None:
+    """At the end of the log: its numbers rise, and leave out no more than lies in the damage."""
+    own = numbered((0, 1, 2, 3, number, number + 1), broken=(3,))
+    messages = (*own[:3], *(replace(one, host=OTHERS) for one in own[3:]))
+    log = DrawnLog((FILE,), messages, ((0, 120, 1, 0),))
+    if number == 3:  # nothing is missing but what was broken
+        log = replace(log, messages=(*messages[:3], *(replace(one, number=one.number + 1)
+                                                      for one in messages[3:])))  # fmt: skip
+    assert placed(log.facts()).fates.tolist() == [0, 0, 0, fate, fate]
+
+
+def test_a_block_with_messages_of_two_addresses_is_one_block() -> None:
+    """A broker says its address in 4 bytes or in 16; each message was asked by itself."""
+    own = numbered((0, 1, 2, 3, 4, 5, 6, 7), broken=(2, 5))
+    block = [replace(own[2], host=OTHERS, number=0), replace(own[3], host=OTHERS + 1, queue=5)]
+    log = DrawnLog((FILE,), (*own[:2], *block, *own[4:]))
+    asides = [Fate.KEPT] * 2 + [Fate.ASIDE] * 2 + [Fate.KEPT] * 2
+    assert placed(log.facts()).fates.tolist() == asides
+
+
+def test_an_entry_at_an_offset_of_another_message_knows_none() -> None:
+    """Both say the same offset by chance, and a unit has another size there."""
+    own = numbered((0, 1, 2, 0, 1, 5, 6), broken=(2, 5))
+    units = (*((one.said, 120, 1, one.number) for one in (own[0], own[1], own[4])),
+             (360, 130, 1, 4), (360, 0, 0, 0))  # fmt: skip
+    found = placed(DrawnLog((FILE,), own, units).facts())
+    assert found.fates.tolist() == [Fate.KEPT] * 2 + [Fate.ASIDE] * 2 + [Fate.KEPT]
+
+
+def test_all_files_of_a_log_that_was_moved_get_its_distance() -> None:
+    """The next file, which a broker makes before it needs it, has no message that says it."""
+    own = [Drawn(at, at // 2, 100 * (at % 2), 100, FILE_BYTES * (at // 2) + 100 * (at % 2),
+                 FIRST_MS + at) for at in range(4)]  # fmt: skip
+    files = tuple(DrawnFile(FILE_BYTES * at + 77, used, is_blank=at == 0)
+                  for at, used in enumerate((200, 200, 0)))  # fmt: skip
+    found = placed(DrawnLog(files, tuple(own)).facts())
+    assert found.begins.tolist() == [0, FILE_BYTES, 2 * FILE_BYTES]
+
+
+def test_messages_with_room_are_moved_without_those_that_have_none() -> None:
+    """The only file was cut off, and is shorter than the files of its log were."""
+    size = FILE_BYTES // 16
+    own = [Drawn(at, 0, size * (at - 4 * (at > 3)), size, size * at, FIRST_MS + at, number=at)
+           for at in (0, *range(5, 17))]  # fmt: skip
+    facts = DrawnLog((DrawnFile(0, 13 * size, is_blank=False),), tuple(own)).facts()
+    for found in (placed(facts), placed_in_steps(facts)):
+        assert int((found.fates == Fate.MOVED).sum()) == 10
+
+
 def test_a_unit_restores_an_offset_whatever_is_broken_around() -> None:
     """One that leads to the message by offset, size, queue and number."""
     own = numbered((0, 1, 2, 3, 4), broken=(1, 3))

@@ -15,6 +15,7 @@ from segproof.stretches.rocketmq.witnesses import (
     NEAR_MESSAGES,
     are_of_other_log,
     are_units_ours,
+    can_go_on,
     witness,
 )
 
@@ -107,7 +108,8 @@ def file_name(desk: Desk) -> None:
         stays |= {names[number] for number in moves if number not in kept}
         moves = kept
         strong &= kept.keys()
-    begins = np.array([moves.get(number, name) for number, name in enumerate(names)], np.int64)
+    by_all = min(by) if is_whole and len(moves) == len(told) else 0
+    begins = np.array([moves.get(number, name + by_all) for number, name in enumerate(names)])
     owners = {begin: number for number, begin in moves.items()}
     left = sorted({names[number] for number in moves} - owners.keys(), reverse=True)
     for number, name in enumerate(names):
@@ -245,8 +247,7 @@ def other_log(desk: Desk) -> None:
     here = in_place(desk)
     here = here[np.argsort(desk.said[here], kind="stable")]
     at = {row: number for number, row in enumerate(here.tolist())}
-    for run in _broken_around(desk, here):
-        rows = list(range(int(desk.run_firsts[run]), int(desk.run_stops[run])))
+    for rows in _broken_around(desk, here):
         first, last = at[rows[0]], at[rows[-1]]
         before = here[max(0, first - NEAR_MESSAGES) : first][::-1]
         after = here[last + 1 : last + 1 + NEAR_MESSAGES]
@@ -254,28 +255,40 @@ def other_log(desk: Desk) -> None:
             desk.decide(rows, Fate.ASIDE)
 
 
-def _broken_around(desk: Desk, here: Int64s) -> list[int]:
-    """Return the runs in their places beside which bytes are broken."""
+def _broken_around(desk: Desk, here: Int64s) -> Iterator[list[int]]:
+    """Yield the rows in place that touch, whoever stored them, if bytes beside are broken."""
     rows, files = desk.rows, desk.facts.files
-    firsts, lasts = desk.run_firsts, desk.run_stops - 1
+    is_here = np.zeros(len(rows) + 1, np.bool_)
+    is_here[here] = True
     is_next = (rows["file"][1:] == rows["file"][:-1]) & (rows["start"][1:] == rows["end"][:-1])
     is_next = np.append(is_next, False)
+    is_joined = is_next & is_here[:-1] & is_here[1:]
     ends = np.array([(one.blank_from or -1, one.zeros_from) for one in files], np.int64)
+    lasts = np.flatnonzero(is_here[:-1] & ~is_joined)
+    firsts = np.flatnonzero(is_here[:-1] & ~np.append(False, is_joined[:-1]))
     is_end = (ends[desk.files[lasts]] == rows["end"][lasts, None]).any(axis=1)
     is_broken = ~(is_next[lasts] | is_end) | ~(is_next[firsts - 1] | (rows["start"][firsts] == 0))
-    is_here = np.isin(firsts, here)
-    found: list[int] = np.flatnonzero(is_broken & is_here).tolist()
-    return found
+    for first, last in zip(firsts[is_broken].tolist(), lasts[is_broken].tolist(), strict=True):
+        yield list(range(first, last + 1))
+
+
+def _do_know(units: Units) -> bool:
+    """Return whether one of some units leads to its message. An entry of the index, which says an
+    offset alone, does not if a unit says that another message lies there."""
+    agree, is_whole = units["met"] == Met.AGREES, units["size"] > 0
+    against = units["offset"][is_whole & (units["met"] == Met.AGAINST)]
+    return bool((agree & (is_whole | ~np.isin(units["offset"], against))).any())
 
 
 def _is_of_other_log(desk: Desk, rows: list[int], before: Int64s, after: Int64s) -> bool:
     start, end = int(desk.said[rows[0]]), int(desk.said[rows[-1]] + desk.sizes[rows[-1]])
-    if desk.evidence(start, end)[Met.AGREES]:
+    if int(desk.rows["messages"][rows].sum()) > NEAR_MESSAGES:
+        return False
+    at_hand = desk.units[slice(*np.searchsorted(desk.units["offset"], [start, end]))]
+    if _do_know(at_hand[at_hand["size"] > 0]):
         return False
     units = desk.units_in(start, end)
-    if (units["met"] == Met.AGREES).any():
-        return False
-    if int(desk.rows["messages"][rows].sum()) > NEAR_MESSAGES:
+    if _do_know(units):
         return False
     ours = are_units_ours(desk, start, end)
     known = witness(desk, rows, 0, before.tolist(), after.tolist(), is_here=True)
@@ -285,7 +298,7 @@ def _is_of_other_log(desk: Desk, rows: list[int], before: Int64s, after: Int64s)
     right += int(np.count_nonzero(is_of))
     wrong += ours * int(np.count_nonzero(~is_of))
     hosts = desk.rows["host"]
-    is_between = len(before) and (ours if not len(after) else hosts[before[0]] == hosts[after[0]])
-    if is_between:
-        wrong += int(hosts[before[0]] != hosts[rows[0]])
-    return wrong > right
+    if len(before) and not (hosts[rows] == hosts[before[0]]).any():
+        is_back = len(after) and hosts[before[0]] == hosts[after[0]]
+        wrong += is_back or (not len(after) and ours and not can_go_on(desk, rows, before))
+    return bool(wrong > right)

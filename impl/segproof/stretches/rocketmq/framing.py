@@ -93,7 +93,7 @@ WEIGHTS, LAST_WEIGHTS = np.split(
 WEIGHTS[(MESSAGE["physical_offset"].place - CONTENT) // WORD_BYTES] = 0
 
 
-class FramedLog:
+class LogReading:
     """The facts of a commit log. Raises: OSError, also where it is iterated."""
 
     def __init__(

@@ -5,7 +5,7 @@ Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24, RMQDISK-25, RMQDISK-50.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -83,11 +83,14 @@ def offset(desk: Desk) -> None:
     rows = np.flatnonzero(is_of_row)
     said, ends = desk.said[rows], desk.said[rows] + desk.sizes[rows]
     bound = _suspects(desk)
+    left = desk.undecided()
+    starts, stops = desk.said[left], desk.said[left] + desk.sizes[left]
+    beside = set(left[np.isin(starts, stops) | np.isin(stops, starts)].tolist())
     for row, is_touched in bound.items():
         lies = int(desk.lies()[row])
         end = lies + int(desk.sizes[row])
         is_free = not (desk.taken.over(lies, end) or ((said < end) & (lies < ends)).any())
-        if is_free and _belongs_here(desk, row, lies, is_touched=is_touched):
+        if is_free and _belongs_here(desk, row, lies, beside, is_touched=is_touched):
             desk.keep(row, Fate.RESTORED, lies)
 
 
@@ -121,8 +124,13 @@ def _touch_in_file(desk: Desk, row: int, other: int) -> bool:
     return bool(one["file"] == two["file"] and one["end"] == two["start"])
 
 
-def _belongs_here(desk: Desk, row: int, lies: int, *, is_touched: bool) -> bool:
-    """Return whether a message belongs where it lies, and not where it says."""
+def _belongs_here(
+    desk: Desk, row: int, lies: int, beside: Collection[int], *, is_touched: bool
+) -> bool:
+    """Return whether a message belongs where it lies, and not where it says.
+
+    `beside`: rows that touch another one without a fate, as both say.
+    """
     said, size, one = int(desk.said[row]), int(desk.sizes[row]), desk.rows[row : row + 1]
     here = desk.units_in(lies, lies + 1)
     here = here[here["queue"] != 0]  # others say that a message lies here, and not which one
@@ -142,22 +150,30 @@ def _belongs_here(desk: Desk, row: int, lies: int, *, is_touched: bool) -> bool:
         return False
     desk.need(over)
     has_room = not over and desk.file_begin(row) is not None
-    if ((lies ^ said) & UINT64_MASK).bit_count() <= FLIPPED_BITS_MAX:
-        fits_there = has_room and desk.taken.touches(said, said + size)
+    if _wrong_bits(said, lies) <= FLIPPED_BITS_MAX:
+        fits_there = has_room and (row in beside or desk.taken.touches(said, said + size))
         is_doubted = fits_there or _is_of_other_file(desk, row) or _is_alike(desk, row, over)
         return not is_doubted or _goes_on(desk, row, lies)
     is_block = has_room and (said - lies) % SECTOR_BYTES == 0
     return not is_block and not len(here) and _goes_on(desk, row, lies)
 
 
+def _wrong_bits(one: int, other: int) -> int:
+    return ((one ^ other) & UINT64_MASK).bit_count()
+
+
 def _is_of_other_file(desk: Desk, row: int) -> bool:
     """Return whether the only message of a file says the same position in another one of the log:
     the numbers of two files often differ in one bit or two."""
-    if np.count_nonzero(desk.files == desk.files[row]) > 1:
+    if not _is_alone(desk, row):
         return False
     begin = desk.claims()[row : row + 1]
     is_begin = desk.begins_of(begin) == begin
     return bool((is_begin & (desk.settled[0] <= begin) & (begin <= desk.settled[-1])).all())
+
+
+def _is_alone(desk: Desk, row: int) -> bool:
+    return bool(np.count_nonzero(desk.files == desk.files[row]) == 1)
 
 
 def _same(desk: Desk, row: int, over: list[int]) -> bool:
@@ -245,6 +261,8 @@ def _free_parts(desk: Desk) -> Iterator[list[int]]:
     for row in desk.undecided().tolist():
         said, size = int(desk.said[row]), int(desk.sizes[row])
         begin = desk.file_begin(row)
+        if begin is None:
+            desk.need([row])  # there may be room for its first messages
         is_free = begin is not None and not desk.taken.over(said, said + size)
         is_near = begin is not None and _is_in_reach(desk, begin)
         goes_on = part and part[-1] + 1 == row and desk.run_of[part[-1]] == desk.run_of[row]
@@ -301,13 +319,17 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         return bool(((units["offset"] == end) | (ends == said)).any())
     if _messages(desk, part) <= NEAR_MESSAGES and (ours or not len(desk.units)):
         known = witness(desk, part, 0, desk.taken.rows_before(said), desk.taken.rows_after(end))
-        if known.right != known.wrong:
+        if known.right or known.wrong:
             return known.right > known.wrong
-    if desk.taken.touches(said, end):
+    is_first = said == begin == desk.begins[desk.files[part[0]]] and _is_alone(desk, part[0])
+    if is_first or desk.taken.touches(said, end):
         return True
     row = desk.rows[part[0]]
     is_last = desk.facts.files[row["file"]].blank_from == row["end"] == end - begin
-    is_block = (said - int(desk.lies()[part[0]])) % SECTOR_BYTES == 0
+    lies = int(desk.lies()[part[0]])
+    is_block = (said - lies) % SECTOR_BYTES == 0
+    if _wrong_bits(said, lies) <= FLIPPED_BITS_MAX:
+        is_block &= any(True for _ in desk.taken.rows_after(end))
     is_within = begin <= desk.settled[-1]
     return bool(is_last or (is_within and (is_block or _messages(desk, part) > 1)))
 

@@ -89,10 +89,12 @@ RULES = (
         "Messages beside broken bytes are of a block that was copied over this log if no unit knows"
         " one of them, and more speaks against them than for them: units that lead to other"
         " messages there, or with their numbers elsewhere; numbers that do not rise in their queue;"
-        " the address of another broker between messages of one, or at the end of the log.",
-        "The messages of a broker that got another address stay: they go on without damage. So do"
-        " messages that a unit of a queue knows, and those of a log whose units lead nowhere: the"
-        " units are another store's.",
+        " the address of another broker between messages of one, or at the end of the log if the"
+        " numbers of their queues cannot go on there.",
+        "The messages of a broker that got another address stay: they go on without damage, or"
+        " their numbers rise and leave out no more than had room in the damage. So do messages"
+        " that a unit of a queue knows, and those of a log whose units lead nowhere: the units are"
+        " another store's.",
         file_rules.other_log,
     ),
     Rule(
@@ -116,7 +118,8 @@ RULES = (
         "A message belongs where it lies, and its offset is put right, if a unit leads to it there."
         " Between what is kept on both sides, few wrong bits of the offset show it too, or that the"
         " numbers of its queue go on. The numbers must go on if it is alone in its file and says a"
-        " place in another one, or if it says the place of one that was made and stored with it.",
+        " place in another one, or if it says the place of one that was made and stored with it, or"
+        " a place beside that of another such message.",
         "A block that a disk wrote to a wrong place keeps its offsets: its sectors are missing"
         " where it says. So does a message of another store of the same size.",
         message_rules.offset,
@@ -131,11 +134,13 @@ RULES = (
         "moved",
         "Messages belong where they say if that is free, and units lead to them there, or the"
         " numbers of their queues go on there. Where neither says anything, those are believed that"
-        " touch a kept message there or end their file, and between the files of the log two that"
-        " say one distance, or one that is moved by whole sectors.",
+        " touch a kept message there, end their file, or say its begin and are alone in it; and"
+        " between the files of the log two that say one distance, or one that is moved by whole"
+        " sectors.",
         "Messages are not moved if units or numbers contradict them, or if another broker stored"
         " them. Nor are messages before the first file: they may have expired. Nor is one message"
-        " whose offset says a place far from all others. If nothing of the log is kept and no unit"
+        " whose offset says a place far from all others, or one behind the end of what is kept that"
+        " differs in two bits from where it lies. If nothing of the log is kept and no unit"
         " leads to a message, it is moved only if it touches one that a unit knows.",
         message_rules.moved,
     ),

@@ -8,12 +8,14 @@ Laws: RMQDISK-25, RMQDISK-35.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from segproof.integers import INT64_MAX
+from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import has_queue_place
 from segproof.stretches.rocketmq.desk import Desk
-from segproof.stretches.rocketmq.facts import Met
+from segproof.stretches.rocketmq.facts import Int64s, Met
 
 NEAR_MESSAGES = 256
 """Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
@@ -96,6 +98,22 @@ def witness(
         elif not is_here and len(desk.units):
             wrong += 1
     return Witness(right, wrong)
+
+
+def can_go_on(desk: Desk, rows: Sequence[int], before: Int64s) -> bool:
+    """Return whether the numbers of rows can follow those of rows before them, the nearest one
+    first: they rise, and leave no more out than there is room for messages between."""
+    reached = numbers_of(desk, before.tolist())
+    end = int(desk.said[before[0]] + desk.sizes[before[0]])
+    room = (int(desk.said[rows[0]]) - end) // MESSAGE_BYTES_MIN
+    for row in filter(partial(is_queued, desk), rows):
+        queue, number = int(desk.rows["queue"][row]), int(desk.rows["number"][row])
+        step = number - reached.get(queue, number - 1)
+        room -= step - 1
+        if step < 1 or room < 0:
+            return False
+        reached[queue] = number
+    return True
 
 
 def are_units_ours(desk: Desk, start: int, end: int) -> bool:
