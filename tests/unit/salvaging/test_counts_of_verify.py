@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Summary, Verdict
+from segproof.reading import commit_log_damage
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_store import SalvagedStore
@@ -162,6 +163,15 @@ def test_a_wrong_unit_proves_no_loss(beyond: int, number: int, store: Path, tmp_
     summary, told = counted(store, tmp_path)
     assert (Verdict.READABLE_WITH_DEFECTS, 0) == (summary.verdict, summary.lost_at_least)
     assert (COUNT, 0) == (told.messages, told.gap_count)
+
+
+def test_a_wrong_unit_beside_right_ones_reads_no_log_twice(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them made `verify` place the whole log: a file of it may be of another store."""
+    monkeypatch.setattr(commit_log_damage, "LogInOrder", None)
+    damage_unit(store, 1, 1, places_of(store)[0] + 1)
+    assert "RMQDISK-37" in {one.law for one in verified(store)[0]}
 
 
 @pytest.mark.checks("RMQDISK-25")

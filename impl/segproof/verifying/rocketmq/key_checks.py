@@ -196,6 +196,8 @@ class KeyChecks:
             is_wrong = is_there & ~is_right
             self.kinship.right += int(np.count_nonzero(is_right))
             self.kinship.inside += int(np.count_nonzero(~is_right))
+            for are_right in (True, False):
+                self._records.met.add(rows.phy_offset[is_right == are_right], are_right=are_right)
             self._wrong_key(entries, rows.only(is_wrong), block, place[is_wrong])
             right = rows.only(is_right)
             told = entries.told(right, is_open)
@@ -347,6 +349,7 @@ class KeyChecks:
         rows, end = self._in_log(entries, rows), self._records.end
         beyond = rows.phy_offset[rows.phy_offset >= end]
         self.kinship.inside += len(rows.number) - len(beyond)
+        self._records.met.add(rows.phy_offset[rows.phy_offset < end], are_right=False)
         self.kinship.beyond += len(beyond)
         self.beyond.add(beyond)
         self._report_rows(

@@ -25,6 +25,7 @@ from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
 from segproof.reading.commit_log_damage import Damage, DamagedLog, DamageMap
 from segproof.reading.live_writer import STEP_PAUSES_SECONDS, wait_for_a_step
+from segproof.reading.log_kinship import MetInFiles
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
@@ -146,6 +147,7 @@ class LogRecords:
         """The whole log as a salvage places it."""
         self._are_damages_told = False
         """Whether what a damage costs was asked for."""
+        self.met = MetInFiles([one.start for one in log.log_files])
         self.kept = 0
         """Messages so far, without those with which a salvage filled gaps."""
         self.fillers = 0

@@ -150,8 +150,6 @@ class QueueChecks:
         self.kinship = Kinship()
         """How many units that lead into the log are right; known at the end."""
         self.beyond = LedBeyond()
-        self.wrong_inside = 0
-        """Units that lead into the log, and to no record of their place."""
         self._expired = 0
         """Units that lead to what lies before the log."""
 
@@ -296,6 +294,8 @@ class QueueChecks:
                 units["size"] == sizes[inside]
             )
             one.seen[places[is_right]] = True
+            if self._records is not None:
+                self._records.met.add(offsets[inside][is_right], are_right=True)
             own = order[inside][is_right]
             check_tags_codes(
                 one.path, one.first, places[is_right], units["tags_code"][is_right],
@@ -498,7 +498,7 @@ class QueueChecks:
         self._expired += int(np.count_nonzero(leads(units) & (offsets < records.log.min_offset)))
         wrong = np.flatnonzero(self._wrong(queue, one, places, units, records))
         self.beyond.add(offsets[wrong][offsets[wrong] >= records.end])
-        self.wrong_inside += int(np.count_nonzero(offsets[wrong] < records.end))
+        records.met.add(offsets[wrong][offsets[wrong] < records.end], are_right=False)
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])

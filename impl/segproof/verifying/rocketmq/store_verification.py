@@ -350,7 +350,7 @@ class _Store:
                 yield from self._reporter.drain()
             for check in checks:
                 check.finish()
-            self._report_losses(records, checks)
+            self._report_losses(records)
             self._report_origin(records, checks)
             self._checked.batches = records.count_messages()
             self._timers.compare(records.end)
@@ -374,12 +374,10 @@ class _Store:
         records.darken(end, INT64_MAX)
         return reach
 
-    def _report_losses(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
+    def _report_losses(self, records: LogRecords) -> None:
         """Report files over which others were copied; count what they and missing files cost."""
-        keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
-        wrong = self._queues.wrong_inside + (0 if keys is None else keys.kinship.inside)
         is_asked = records.misplaced or records.lacks_files or records.without_body
-        if is_asked or wrong:
+        if is_asked or records.met.is_one_of_others:
             report_replaced_files(self._store, records, self._reporter)
 
     def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
