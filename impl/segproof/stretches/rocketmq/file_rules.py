@@ -256,7 +256,7 @@ def other_log(desk: Desk) -> None:
 
 
 def _broken_around(desk: Desk, here: Int64s) -> Iterator[list[int]]:
-    """Yield the rows in place that touch, whoever stored them, if bytes beside are broken."""
+    """Yield the rows in place that touch, of all brokers, if bytes beside are broken."""
     rows, files = desk.rows, desk.facts.files
     is_here = np.zeros(len(rows) + 1, np.bool_)
     is_here[here] = True
