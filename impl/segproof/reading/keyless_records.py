@@ -16,10 +16,7 @@ from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
-from segproof.stretches.kafka.single_batch import lacks_key, record_batch
-
-KEYS_ASKED = 32
-"""Batches of one log whose records are asked for keys."""
+from segproof.stretches.kafka.single_batch import KEYS_ASKED, lacks_key, record_batch
 
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not

@@ -185,10 +185,7 @@ class Batches:
         rows, done = list[Rows](), 0
         for part in needs.parts:
             stretch = facts.rows[part.row : part.row + 1]
-            is_own = (self._rows["log"] == stretch["log"]) & (
-                self._rows["start"] >= stretch["start"]
-            )
-            own = self._rows[is_own & (self._rows["end"] <= stretch["end"])]
+            own = batches_of(self._rows, stretch)
             opener = Opener(stretch, part)
             middle = len(own) // 2
             opener.add(own[:middle])  # in two blocks, as a scan yields them

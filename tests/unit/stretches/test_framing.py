@@ -246,6 +246,15 @@ def test_bytes_made_to_cost_time_are_left_after_a_while(monkeypatch: pytest.Monk
     assert starts[2] < facts.unsearched_from < len(log)
 
 
+def test_an_opened_stretch_tells_that_its_last_batch_lacks_a_key() -> None:
+    """Only of the stretch this was asked; its batches come from headers."""
+    data, _ = whole_log()
+    facts = frame_partition([source_of(data)])
+    facts.rows["is_keyless"][EDGE_BATCHES] = True
+    rows = opened(facts, source_of(data))
+    assert [COUNT - EDGE_BATCHES - 1] == np.flatnonzero(rows["is_keyless"]).tolist()
+
+
 def test_a_log_that_changed_meanwhile_is_not_opened() -> None:
     """Its headers are not those that were found before."""
     data, starts = whole_log()

@@ -103,6 +103,7 @@ class Opener:
     def __init__(self, stretch: Rows, part: Part) -> None:
         self._count = int(stretch["batches"][0])
         self._part = part
+        self._is_keyless = stretch["is_keyless"]
         self._offsets = np.array(part.offsets, np.int64)
         self._bounds = np.arange(part.pieces) * self._count // part.pieces
         self._made = NO_ROWS
@@ -138,4 +139,6 @@ class Opener:
 
     def rows(self) -> Rows:
         """Return the rows that stand for the stretch now."""
-        return np.concatenate([*self._done, self._made])
+        rows: Rows = np.concatenate([*self._done, self._made])
+        rows["is_keyless"][-1:] |= self._is_keyless
+        return rows

@@ -423,20 +423,20 @@ class Desk:
         ends = max(part.head, known.head), max(part.tail, known.tail)
         self.asked[part.row] = replace(part, head=ends[0], tail=ends[1])
 
-    def edge(self, rows: Int64s | list[int], *, is_end: bool, count: int = EDGE_BATCHES) -> Rows:
-        """Return the first or last batches of some rows, in the order of the rows.
+    def edge(self, rows: Int64s | list[int], *, is_end: bool) -> Rows:
+        """Return the first or last EDGE_BATCHES batches of some rows, in the order of the rows.
 
         Batches inside of stretches are asked for; until then the rows of these are returned.
         """
-        near = np.array(rows[-count:] if is_end else rows[:count], np.int64)[:: -1 if is_end else 1]
+        count, step = EDGE_BATCHES, -1 if is_end else 1
+        near = np.array(rows[-count:] if is_end else rows[:count], np.int64)[::step]
         batches = self.rows["batches"][near].astype(np.int64)
         seen = np.cumsum(batches) - batches
         for place in np.flatnonzero((batches > 1) & (seen < count)).tolist():
             left = int(min(count - seen[place], batches[place]))
             row = int(near[place])
             self.ask(Part(row, tail=left) if is_end else Part(row, head=left))
-        near = near[seen < count]
-        return self.rows_of(near[:: -1 if is_end else 1])
+        return self.rows_of(near[seen < count][::step])
 
     def rows_of(self, near: Int64s | list[int]) -> Rows:
         """Return rows with the offsets that they get."""

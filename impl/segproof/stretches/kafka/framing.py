@@ -59,12 +59,10 @@ from segproof.stretches.kafka.mending import (
     end_by_records,
     is_loadable,
 )
-from segproof.stretches.kafka.single_batch import header_at, lacks_key, record_batch
+from segproof.stretches.kafka.single_batch import KEYS_ASKED, header_at, lacks_key, record_batch
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 _MAGIC_AT = BATCH["magic"].place
-KEYS_ASKED = 32
-"""Batches of one log whose records are asked for keys."""
 SEARCHED_BYTES_MAX = 1 << 20
 """Bytes that a search reads at once, at most: its numpy columns take nine times as many."""
 SEARCHED_BYTES_MIN = 8 << 10
@@ -253,6 +251,11 @@ class NotedEntries:
         is_inside &= (begins != positions) | (bits & (bits - 1) != 0)
         self.wrong += int(np.count_nonzero(~is_right & is_inside))
 
+    @property
+    def is_believed(self) -> bool:
+        """Whether the index is of this log, by the entries that were looked at."""
+        return self.right >= self.wrong
+
     def beyond(self, position: int) -> Iterator[tuple[int, int]]:
         """Yield offset and position of the entries after a position."""
         start = int(np.searchsorted(self.positions, position, "right"))
@@ -262,8 +265,7 @@ class NotedEntries:
     def largest_from(self, position: int) -> int:
         """Return the largest offset of entries at or after a position; -1 if no index says so."""
         start = int(np.searchsorted(self.positions, position, "left"))
-        is_own = self.right >= self.wrong
-        return int(self.offsets[start:].max(initial=-1)) if is_own else -1
+        return int(self.offsets[start:].max(initial=-1)) if self.is_believed else -1
 
 
 class _Framing:
@@ -301,12 +303,12 @@ class _Framing:
         rows = self._found.rows()
         led_to = int(rows["end"][rows["reach"] > Reach.SEARCH].max(initial=self._start))
         rows = self._with_mended(self._with_end(rows))
-        rows["is_misindexed"] &= self._noted.right >= self._noted.wrong
+        rows["is_misindexed"] &= self._noted.is_believed
         # Where all later entries are wrong, bytes were cut out: the log is shorter from there on.
         is_last = rows["start"] == self._noted.positions.max(initial=-1)
         rows["is_misindexed"] &= is_last | (rows["start"] < self._noted.right_to)
-        is_believed = self._noted.right >= self._noted.wrong
-        rows["misled"][(rows["end"] > self._noted.right_to) | (not is_believed)] = 0
+        is_unsure = not self._noted.is_believed
+        rows["misled"][(rows["end"] > self._noted.right_to) | is_unsure] = 0
         self._note_zeros(rows)
         self._note_keyless(rows)
         torn_from, torn_offset = self._torn(rows, led_to)
@@ -486,7 +488,8 @@ class _Framing:
     def _note_keyless(self, rows: Rows) -> None:
         """Note which batches lack a key, of those after which more offsets than bytes are missing.
 
-        The last ones are asked first. At most KEYS_ASKED batches are read.
+        The last ones are asked first, until KEYS_ASKED batches are read; and of wrappers of magic
+        0 and 1, what the first offset is.
         """
         jumps = rows["first"][1:] - rows["last"][:-1] - 1
         leaping = np.flatnonzero(jumps > rows["start"][1:] - rows["end"][:-1])

@@ -15,6 +15,9 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.stretches.kafka.header_rows import first_offsets, may_not_load
 from segproof.stretches.kafka.mending import end_at, is_loadable
 
+KEYS_ASKED = 32
+"""Batches of one log whose records are asked for keys."""
+
 
 class OneBatch(NamedTuple):
     """A batch with a right checksum whose offsets rise; the fields mean what those of a row do."""
