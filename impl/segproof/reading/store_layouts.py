@@ -109,18 +109,14 @@ class Layout(NamedTuple):
     """How many these are."""
 
 
-def check_layout(
-    store: str,
-    files: Files,
-    why: str = "of such a store nothing is made, since it would lack a part",
-) -> Layout | None:
+def check_layout(store: str, files: Files) -> Layout | None:
     """Refuse a store whose layout is not read. Return the folder beside it with files that its log
     lacks, or None if there is no such folder.
 
-    Raises: InvalidArgumentError for a layout that is not read, with `why` it is refused; OSError.
+    Raises: InvalidArgumentError for a layout that is not read; OSError.
     """
     found = unread_layout(store, files)
-    _refuse(found, why)
+    _refuse(found, "of such a store nothing is made, since it would lack a part")
     return found
 
 

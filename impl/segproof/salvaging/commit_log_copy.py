@@ -55,11 +55,6 @@ class CommitLogCopy:
         """The offset behind what the present file holds."""
         self._time = 0
 
-    def room_before(self, start: int, offset: int) -> int:
-        """Return how many bytes would be filled before a message, in the file that begins there."""
-        is_here = self._file is not None and self._start == start
-        return offset - (self._end if is_here else start)
-
     def put(self, start: int, offset: int, data: bytes | memoryview, time: int) -> list[int]:
         """Copy messages to an offset, in the file that begins at `start`.
 

@@ -2,7 +2,7 @@
 """A file on a broken disk: blocks that can't be read are zeros, and are counted."""
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from segproof.files import ReadOnlyFile
 
@@ -13,15 +13,11 @@ BLOCK_BYTES = 4096
 class ReadableParts:
     """A file to read from, in which an unreadable block holds zeros.
 
-    Any error but EIO is raised, as the file raises it. `on_read` is called with the bytes that
-    each `pread_into` has read.
+    Any error but EIO is raised, as the file raises it.
     """
 
-    def __init__(
-        self, file: ReadOnlyFile, on_read: Callable[[int], None] = lambda count: None
-    ) -> None:
+    def __init__(self, file: ReadOnlyFile) -> None:
         self._file = file
-        self._on_read = on_read
         self.path = file.path
         self.unreadable: set[int] = set()
         """Where the blocks begin that could not be read."""
@@ -61,15 +57,13 @@ class ReadableParts:
     def pread_into(self, buffer: memoryview, position: int) -> int:
         """Fill `buffer` from `position`; return the bytes read, fewer only where the file ends."""
         try:
-            count = self._file.pread_into(buffer, position)
+            return self._file.pread_into(buffer, position)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            data = self.pread(len(buffer), position)
-            count = len(data)
-            buffer[:count] = data
-        self._on_read(count)
-        return count
+        data = self.pread(len(buffer), position)
+        buffer[: len(data)] = data
+        return len(data)
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges of [start, end) that may hold something else than zeros."""

@@ -50,18 +50,17 @@ def report_by_content(
     files: Files,
     *,
     is_all: bool = False,
-    logs_only: bool = False,
     places: FoundPlaces | None = None,
 ) -> bool:
     """Report a file that was not looked into, if its content tells what it is; return whether so.
 
-    `logs_only` passes over what holds no records. `is_all`: it is all that was asked for. `places`
-    are those near the folder of the file, if others of that folder are asked too.
+    `is_all`: it is all that was asked for. `places` are those near the folder of the file, if
+    others of that folder are asked too.
     """
     if not is_all and not report.reporter.wanted.includes(KAFKA, ROCKETMQ):
         return False
     content = content_of(report.path, files)
-    if content is None or (logs_only and not content.is_log):
+    if content is None:
         return False
     not_looked_into(
         report,

@@ -10,7 +10,6 @@ import pytest
 from segproof.reading.log_damage import damage_of_log
 from segproof.reading.log_placement import LogPlacement
 from segproof.stretches.kafka.facts import Facts, FramedLog
-from segproof.stretches.kafka.log_spans import spans_of
 from segproof.stretches.kafka.placing import place_all
 from segproof_tests.partition_facts import BYTES, facts_of
 
@@ -60,15 +59,6 @@ def test_spans_touch_and_say_what_becomes_of_batches(
         for one in spans
     ]
     assert expected == " ".join(told)
-
-
-def test_spans_of_a_later_log() -> None:
-    """A partition has several logs; each has spans of its own."""
-    facts, placement = place_all(facts_of("0-9 ~ | 20-29 30-39"), unopened)
-    (span,) = spans_of(facts, placement, 1)
-    assert (0, 2 * BYTES, 2, 20, 39) == (
-        span.start, span.end, span.batches, span.first_offset, span.last_offset,
-    )  # fmt: skip
 
 
 def test_offsets_are_lost_where_bytes_are_too() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import Facts, LogFacts
-from segproof.stretches.kafka.in_place import rows_of_log
 from segproof.stretches.kafka.placing import Placement
 from segproof.stretches.kafka.rules import RULES
 from segproof.stretches.spans import Span, SpanKind, in_runs
@@ -21,23 +20,21 @@ _KINDS = {
 }
 
 
-def spans_of(facts: Facts, placement: Placement, number: int = 0) -> Iterator[Span]:
-    """Yield the spans of a log, `Facts.logs[number]`; they touch, and leave no byte out."""
-    log, at = facts.logs[number], 0
-    for span in in_runs(_of_batches(facts, placement, number)):
+def spans_of(facts: Facts, placement: Placement) -> Iterator[Span]:
+    """Yield the spans of a log that was placed alone; they touch, and leave no byte out."""
+    (log,), at = facts.logs, 0
+    for span in in_runs(_of_batches(facts, placement)):
         yield from without_batches(log, at, span.start)
         yield span
         at = span.end
     yield from without_batches(log, at, log.size)
 
 
-def _of_batches(facts: Facts, placement: Placement, number: int) -> Iterator[Span]:
-    """Yield a span for each row of a log but those inside a torn batch."""
-    own = rows_of_log(facts, number)
-    part = slice(own.start, own.stop)
-    rows, firsts = facts.rows[part], placement.firsts[part]
+def _of_batches(facts: Facts, placement: Placement) -> Iterator[Span]:
+    """Yield a span for each row but those inside a torn batch."""
+    rows, firsts = facts.rows, placement.firsts
     columns = (
-        placement.fates[part], placement.rules[part], rows["is_mended"], rows["start"],
+        placement.fates, placement.rules, rows["is_mended"], rows["start"],
         rows["end"], rows["batches"], rows["records"], firsts,
         firsts + rows["last"] - rows["first"], rows["min_time"], rows["max_time"],
     )  # fmt: skip
