@@ -30,6 +30,8 @@ from segproof.stretches.rocketmq.placing import RULES
 from segproof.stretches.spans import Span, SpanKind
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
+PAGE_BYTES = 4096
+"""A broker's mappedFileSizeCommitLog is a multiple of this, unless somebody chose an odd one."""
 OF_MOVED = ".moved"
 """Ends the path of a file of moved messages alone whose name another file has. No disk has it."""
 OF_OTHERS = ("other store", "other log")
@@ -434,7 +436,8 @@ def with_blank_room(log: CommitLog, files: Files) -> CommitLog:
     alone = log.log_files[0]
     at = max(0, alone.size_bytes - BLANK_BYTES)
     with closing(ReadableParts(files.open(alone.path))) as file:
-        if first_byte(file, at, alone.size_bytes) is None:
+        is_cut = alone.size_bytes % PAGE_BYTES != 0
+        if not is_cut and first_byte(file, at, alone.size_bytes) is None:
             return log
     longer = CommitLog(log.store_path, alone.size_bytes + BLANK_BYTES, (alone,), files)
     framed = LogReading(longer, files, open_file=lambda path: ReadableParts(files.open(path)))

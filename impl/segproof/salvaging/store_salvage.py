@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from segproof.processes import Meter, Progress
 from segproof.reading.commit_log_damage import LOST_FILES_MAX
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_gaps import GAPS_MAX, Gap, GapKind
-from segproof.reading.log_in_order import OF_MOVED, Filler, LogInOrder
+from segproof.reading.log_in_order import OF_MOVED, PAGE_BYTES, Filler, LogInOrder
 from segproof.reading.log_rows import linked_folders
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
@@ -67,9 +67,6 @@ from segproof.stretches.rocketmq.witnesses import are_of_other_log
 from segproof.verifying.rocketmq.log_files import judged_log
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
-
-PAGE_BYTES: Final = 4096
-"""A broker's mappedFileSizeCommitLog is a multiple of this, unless somebody chose an odd one."""
 
 
 def salvage_store(

@@ -51,7 +51,17 @@ def test_what_salvage_does_wrong_is_known(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
-    [9_502_069, 9_700_367, 9_700_923, 9_700_976, 9_710_524, 9_710_627, 9_711_049, 9_711_572],
+    [
+        9_502_069,
+        9_700_367,
+        9_700_923,
+        9_700_976,
+        9_710_524,
+        9_710_627,
+        9_711_049,
+        9_711_572,
+        9_713_157,
+    ],
 )
 def test_stores_are_saved_without_a_fault(seed: int) -> None:
     """Draws in which a message was made up, moved or left out, or a loss was told as none."""
