@@ -448,10 +448,11 @@ def with_blank_room(log: CommitLog, files: Files) -> CommitLog:
         last = [*last, *says][-2:]
         end = int(block.ends_at[-1]) - alone.start
     gone = last[-1] if is_named and last[:1] == last[1:] else 0
-    if 0 < gone <= alone.size_bytes:
-        size = min(INT32_MAX, max(end + gone, alone.size_bytes) + BLANK_BYTES)
-        return CommitLog(log.store_path, size, (alone,), files)
-    return longer if end > at else log
+    gone = gone if 0 <= gone <= alone.size_bytes else 0
+    if end + gone <= at:
+        return log
+    size = min(INT32_MAX, max(end + gone, alone.size_bytes) + BLANK_BYTES)
+    return CommitLog(log.store_path, size, (alone,), files)
 
 
 def _ordered(pieces: Sequence[_Span | Filler]) -> Iterator[tuple[int, _Span | Filler | Gap]]:

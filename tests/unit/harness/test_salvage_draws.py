@@ -61,6 +61,7 @@ def test_what_salvage_does_wrong_is_known(seed: int) -> None:
         9_711_049,
         9_711_572,
         9_713_157,
+        9_713_851,
     ],
 )
 def test_stores_are_saved_without_a_fault(seed: int) -> None:

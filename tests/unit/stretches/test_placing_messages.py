@@ -355,8 +355,8 @@ def test_messages_with_room_are_moved_without_those_that_have_none() -> None:
     """The only file was cut off, and is shorter than the files of its log were."""
     size = FILE_BYTES // 16
     own = [Drawn(at, 0, size * (at - 4 * (at > 3)), size, size * at, FIRST_MS + at, number=at)
-           for at in (0, *range(5, 17))]  # fmt: skip
-    facts = DrawnLog((DrawnFile(0, 13 * size, is_blank=False),), tuple(own)).facts()
+           for at in (0, *range(5, 16))]  # fmt: skip
+    facts = DrawnLog((DrawnFile(0, 12 * size, is_blank=False),), tuple(own)).facts()
     for found in (placed(facts), placed_in_steps(facts)):
         assert int((found.fates == Fate.MOVED).sum()) == 10
 

@@ -322,7 +322,7 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         if known.right or known.wrong:
             return known.right > known.wrong
     is_first = said == begin == desk.begins[desk.files[part[0]]] and _is_alone(desk, part[0])
-    if is_first or desk.taken.touches(said, end):
+    if is_first or _is_moved_alike(desk, part[0]) or desk.taken.touches(said, end):
         return True
     row = desk.rows[part[0]]
     is_last = desk.facts.files[row["file"]].blank_from == row["end"] == end - begin
@@ -332,6 +332,12 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
         is_block &= any(True for _ in desk.taken.rows_after(end))
     is_within = begin <= desk.settled[-1]
     return bool(is_last or (is_within and (is_block or _messages(desk, part) > 1)))
+
+
+def _is_moved_alike(desk: Desk, row: int) -> bool:
+    """Return whether messages of the same file were moved that say the same begin of it."""
+    is_alike = (desk.files == desk.files[row]) & (desk.claims() == desk.claims()[row])
+    return bool((is_alike & (desk.fates == Fate.MOVED)).any())
 
 
 def room(desk: Desk) -> None:

@@ -134,9 +134,9 @@ RULES = (
         "moved",
         "Messages belong where they say if that is free, and units lead to them there, or the"
         " numbers of their queues go on there. Where neither says anything, those are believed that"
-        " touch a kept message there, end their file, or say its begin and are alone in it; and"
-        " between the files of the log two that say one distance, or one that is moved by whole"
-        " sectors.",
+        " touch a kept message there, end their file, say its begin and are alone in it, or say one"
+        " distance with messages of their file that were moved; and between the files of the log"
+        " two that say one distance, or one that is moved by whole sectors.",
         "Messages are not moved if units or numbers contradict them, or if another broker stored"
         " them. Nor are messages before the first file: they may have expired. Nor is one message"
         " whose offset says a place far from all others, or one behind the end of what is kept that"
