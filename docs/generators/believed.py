@@ -36,7 +36,10 @@ rules `salvage` decides which name each log has, by these steps:
 
 1. A log keeps its name if its first batch begins at that offset or later, and before the name of
    the next log. It also keeps it if it begins below its name, and the log before it ends there:
-   then the block at its beginning is not its own.
+   then the block at its beginning is not its own. It keeps it too if its second batch begins where
+   the name and the size of the first one say, or if most of its bytes have offsets between its
+   name and the next one, although its first batch has later ones. Where the contents have the
+   order of the names, all names stay.
 2. The other logs get the names that they have together, in the order of their contents. A name
    above the contents becomes the first offset of the log.
 3. If contents overlap then, by more than lone last batches, each of them gets its first offset as
@@ -68,6 +71,10 @@ No rule can decide these, and no other reader of the same bytes can:
 - Whether a compacted topic left offsets out before a block, or the block is another topic's.
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
   it. The count of lost offsets is "at least" then.
+- Whose batches stayed, if of two that go on with each other one is kept and one is set aside; and
+  what a log held that keeps batches before its name. The count is "at least" then too.
+- Whether the offsets between two logs, or before the first batch, are lost in a damaged partition
+  that leaves none out elsewhere. They are counted as "not known".
 """
 SPARED = "\nThese cases look alike, but the rule leaves them to other rules.\n"
 NUMBERS = {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import REAL_FILES, Files
+from segproof.files import REAL_FILES, Files, status_of
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.inventory.named_ends import index_of
 from segproof.inventory.partitions import Partition
@@ -131,7 +131,7 @@ def _count_lost(
     def framed(path: str) -> FramedLog | None:
         one = known[path]
         if one.whole is None or not is_all_told:
-            return one.framed
+            return one.framed if one.status == status_of(files, path) else None
         entries = entries_in(index_of(path), one.whole.base_offset, files)
         return frame_whole(files.open(path), one.whole, entries)
 

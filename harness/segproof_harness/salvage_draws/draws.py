@@ -24,8 +24,8 @@ PARTITION = "topic-0"
 """The name of the directory of a drawn partition."""
 FILES_KEPT = 0.7
 """How often a file beside the logs is still there."""
-TORN = "DUMP-6"
-"""The law of a batch that the end of its log cuts off."""
+TORN, WRONG_NAME = "DUMP-6", "DISK-62"
+"""The laws of a batch that the end of its log cuts off, and of a log under another one's name."""
 WRITTEN_SECONDS = (1_700_000_000, 1_700_000_000)
 """When the files of a partition were read and written: `verify` waits for a broker that has written
 within the last second."""
@@ -50,11 +50,15 @@ def told_by_verify(source: Path) -> Told | None:
     """Return how many offsets `segproof verify` calls lost of a partition; None without a log.
 
     After a batch that a killed broker has torn it counts no loss, and a salvage knows of no end: a
-    warning of such a batch stands for that.
+    warning of such a batch stands for that, unless its log has the name of an earlier one.
     """
     told = list[Summary]()
     found = [*verify(source, on_summary=told.append)]
-    is_torn = any((one.law, one.severity) == (TORN, Severity.WARNING) for one in found)
+    renamed = {one.path for one in found if one.law == WRONG_NAME}
+    is_torn = any(
+        (one.law, one.severity) == (TORN, Severity.WARNING) and one.path not in renamed
+        for one in found
+    )
     for one in told:
         if one.kind == "partition":
             least, unproven = one.lost_at_least, one.unproven_offsets

@@ -93,7 +93,7 @@ def read_partition(folder: Path) -> Partition:
     found.others = {
         beside.name: beside.read_bytes()
         for path in paths
-        for beside in folder.glob(path.stem + ".*index")
+        for beside in sorted(folder.glob(path.stem + ".*index"))
     }
     return found
 

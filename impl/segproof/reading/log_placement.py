@@ -44,6 +44,12 @@ class LogPlacement:
         return bool((self.placement.fates != Fate.INSIDE).any())
 
     @property
+    def has_odd_end(self) -> bool:
+        """Return whether the last batch is set aside since one bit of its offset is wrong."""
+        rows = self.facts.rows
+        return len(rows) > 0 and self.placement.why(len(rows) - 1).rule_id == "PLACE-9"
+
+    @property
     def last_offset(self) -> int:
         """Return the last offset that is kept; the one before the log's name without any."""
         kept, rows = self.placement.kept, self.facts.rows

@@ -52,7 +52,15 @@ from segproof.salvaging.lost_gaps import (
 from segproof.salvaging.lost_markers import keep_transactions
 from segproof.salvaging.new_logs import Copy, KeptBatches, NewLogs
 from segproof.salvaging.other_logs import SegmentJudge, doubts_of_indexes
-from segproof.salvaging.placed_logs import PlacedLog, PlacedPartition, place_partition
+from segproof.salvaging.placed_logs import (
+    COPY,
+    FOREIGN,
+    ODD_END,
+    UNLOADABLE,
+    PlacedLog,
+    PlacedPartition,
+    place_partition,
+)
 from segproof.salvaging.planned_logs import PlannedFiles
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
@@ -68,8 +76,6 @@ GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
 PLANNED = "planned"
 """The name of a new directory that is not made."""
-UNLOADABLE, COPY, NOWHERE = "unloadable", "copy", "nowhere"
-"""Names of rules in `stretches.kafka.rules`."""
 _GAPS = {
     SpanKind.BROKEN: LogGap.BROKEN,
     SpanKind.TORN: LogGap.BROKEN,
@@ -126,6 +132,7 @@ class _Salvage:
         copy: Copy = copy_bytes,
     ) -> None:
         own = tuple(one for one in partition.segments if one.overlap is None)
+        self._all = partition.segments
         self._strangers = [one for one in partition.segments if one.overlap is not None]
         """Segments of other partitions, or of an older copy."""
         self._partition = replace(partition, segments=own)
@@ -138,7 +145,8 @@ class _Salvage:
         self._ledger = GapLedger(self._told, files, GAPS_TOLD)
         self._new = NewLogs(self._told, target, aside_path, files, self._count_bytes, copy)
         self._last_aside = -1
-        """The largest offset of the batches that fit nowhere: the log may have reached it."""
+        """The largest offset of what was set aside, but copies, foreign batches and such with a
+        wrong bit: the log may have reached it."""
         self._left: list[int] = []
         """The rows of the log that do not stay where they lie, and were not looked at so far; the
         first one at the end."""
@@ -181,14 +189,25 @@ class _Salvage:
             one.overlap.batches for one in self._strangers if one.overlap
         )
         left_out = placed.left_out()
+        if self._is_damaged(placed) and not told.unproven_offsets:
+            told.unproven_offsets = placed.lone_hole(told.gaps)
         is_hidden = is_loss_hidden(told, left_out, harmless, is_lossless=ledger.is_any_lossless)
         told.are_more_lost |= told.is_end_lost or is_hidden or self._is_name_untold()
         told.are_more_lost |= self._last_aside >= ledger.next_offset
+        told.are_more_lost |= placed.is_below_name or placed.is_cut_apart
         if told.target is None and not told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
             told.left_out.append(f"{told.directory}: {words}")
         take_doubts(told, ledger.doubtful, self._partition, logs, left_out, self._files)
         return told, placed
+
+    def _is_damaged(self, placed: PlacedPartition) -> bool:
+        """Return whether anything but left out offsets speaks for a loss."""
+        told = self._told
+        is_mended = told.restored_batches + told.restored_headers + told.moved_batches > 0
+        is_odd = any(one.indexed_to >= 0 for one in placed.facts.logs)
+        is_odd |= any(one.held_by or one.overlap for one in self._all)
+        return told.gap_count > 0 or is_mended or is_odd
 
     def _is_name_untold(self) -> bool:
         """Return whether a log that is set aside whole has a name whose offset no new log has.
@@ -311,7 +330,7 @@ class _Salvage:
             is_one = batches == 1 and kind is LogGap.MISPLACED
             offsets = (int(one["first"]), int(one["last"])) if is_one else None
             ledger.pass_over(gap, batches if rule == COPY else 0, offsets)
-            if rule == NOWHERE:
+            if rule not in (COPY, FOREIGN, ODD_END):
                 self._last_aside = max(self._last_aside, int(one["last"]))
             self._new.put_aside(file, int(one["start"]), at, batches)
         self._pass_broken(file.path, facts, at, end)
@@ -396,6 +415,7 @@ class _Salvage:
         ends = [one.last_lost_offset for one in at_end]
         end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
         told.is_end_lost = None in ends or (ends != [end - 1] and end > next_offset)
+        next_offset = max([next_offset, *((one.last_lost_offset or 0) + 1 for one in zeros)])
         if len(ends) == 1 or None in ends:
             told.lost_offsets += max(0, end - next_offset)
         ledger.lose(zeros)
@@ -405,7 +425,7 @@ class _Salvage:
     def _miss_of_dense_log(self, placed: PlacedPartition) -> None:
         """Take note of offsets that logs lack, as their indexes show, or else all other logs."""
         told, new, files, ledger = self._told, self._new, self._files, self._ledger
-        if told.renamed_logs:  # an index or a name may be another log's: neither proves a loss
+        if told.renamed_logs or placed.is_below_name:  # names and indexes prove no loss then
             told.doubts += doubts_of_names(placed.wrong_names, new.ranges, told.gaps)
             told.unproven_offsets += untold_offsets(new.paths, told.gaps, placed.blank_begin, files)
             return

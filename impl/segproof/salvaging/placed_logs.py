@@ -5,7 +5,7 @@ Laws: DISK-69, PROD-8.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.reading.file_names import EPOCHS
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog, in_order
+from segproof.salvaging.gaps import Gap
 from segproof.salvaging.lost_ends import entries_beside
 from segproof.salvaging.new_logs import KeptBatches
 from segproof.salvaging.open_transactions import OpenTransactions
@@ -35,14 +36,21 @@ from segproof.stretches.kafka.facts import (
     Int64s,
     NeedsBatches,
     Part,
+    Rows,
 )
 from segproof.stretches.kafka.framing import LogSource, frame_partition, open_stretches
 from segproof.stretches.kafka.in_place import IN_PLACE, LogFates, rows_of_log
 from segproof.stretches.kafka.placing import Placement, place_all
+from segproof.stretches.kafka.rules import RULES
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 PROOF_BATCHES = 2
 """So many batches of a log prove its name wrong: a single one may have the wrong offset itself."""
+
+
+UNLOADABLE, COPY, FOREIGN, ODD_END = "unloadable", "copy", "foreign", "odd end"
+"""Names of rules in `stretches.kafka.rules`."""
+_COST_NO_DOUBT = [n for n, rule in enumerate(RULES) if rule.name in (UNLOADABLE, COPY)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +173,58 @@ class PlacedPartition:
         return int(self.facts.rows["max_time"][kept].max(initial=-1))
 
     def left_out(self) -> int:
-        """Return how many offsets are left out between the batches that are kept.
+        """Return how many offsets are left out between the batches that are kept."""
+        rows, firsts, lasts = self._kept_offsets()
+        inside = (lasts - firsts + 1 - rows["offsets"]).sum()
+        return int(inside + (firsts[1:] - lasts[:-1] - 1).sum())
 
-        Those before a compressed message of magic 0 or 1 do not count: its first one may be inside.
+    def lone_hole(self, told: Collection[Gap]) -> int:
+        """Return how many offsets are missing between two logs, or before the first batch.
+
+        0 if they are told as gaps, or if others are missing too: the log cleaner leaves offsets out
+        at many places, and hardly at one border alone.
         """
-        rows, firsts = self.facts.rows[self.placement.kept], self.placement.firsts
-        firsts, is_known = firsts[self.placement.kept], rows["is_movable"]
-        spans = rows["last"] - rows["first"]
-        inside = (spans + 1 - rows["offsets"])[is_known].sum()
-        between = (firsts[1:] - (firsts + spans)[:-1] - 1)[is_known[1:]].sum()
-        return int(inside + between)
+        rows, firsts, lasts = self._kept_offsets()
+        if rows["leaps"].any() or not len(rows):
+            return 0
+        begins = np.append(self.logs[0].base_offset, lasts[:-1] + 1)
+        is_hole = begins < firsts
+        for gap in told:
+            is_hole &= (gap.first_lost_offset > begins) | (begins > (gap.last_lost_offset or 0))
+        (holes,) = np.nonzero(is_hole)
+        is_border = np.append(True, self.new_logs[1:] != self.new_logs[:-1])
+        return int((firsts - begins)[holes[0]]) if len(holes) == 1 and is_border[holes[0]] else 0
+
+    @property
+    def is_cut_apart(self) -> bool:
+        """Return whether of two batches that go on with each other one stays, and one is set aside.
+
+        Both are of one topic, so another topic's batches may have stayed.
+        """
+        rows, rules = self.facts.rows, self.placement.rules
+        stays = np.isin(self.placement.fates, IN_PLACE)
+        goes = (self.placement.fates == Fate.ASIDE) & ~np.isin(rules, _COST_NO_DOUBT)
+        is_same = (rows["end"][:-1] == rows["start"][1:]) & (rows["log"][:-1] == rows["log"][1:])
+        is_same &= rows["last"][:-1] + 1 == rows["first"][1:]
+        is_cut = (stays[:-1] & goes[1:]) | (goes[:-1] & stays[1:])
+        return bool((is_same & is_cut).any())
+
+    @property
+    def is_below_name(self) -> bool:
+        """Return whether a batch that stays in its log lies before the name of that log.
+
+        Then either the name is wrong, or another log should lie under it.
+        """
+        rows, _, lasts = self._kept_offsets()
+        names = np.array([one.base_offset for one in self.logs], np.int64)[rows["log"]]
+        stays = np.isin(self.placement.fates[self.placement.kept], IN_PLACE)
+        return bool((stays & (lasts < names)).any())
+
+    def _kept_offsets(self) -> tuple[Rows, Int64s, Int64s]:
+        """Return the rows that are kept, each with its first and last offset."""
+        rows = self.facts.rows[self.placement.kept]
+        firsts = self.placement.firsts[self.placement.kept]
+        return rows, firsts, firsts + rows["last"] - rows["first"]
 
     def epochs(self) -> tuple[int, bool]:
         """Return the leader epoch of the last kept batch, and whether none is below one before it.
@@ -218,6 +268,7 @@ def place_partition(
             logs.append(PlacedLog(*log, following[log], is_right, error=error))
         elif segment.path(".log") in others.paths or not segment.held_by:
             logs.append(_lost_log(segment, others, files))
+    logs.sort(key=lambda log: log.base_offset)
     sources = [_source(log, files, judge) for log in logs]
     facts = frame_partition(sources, on_bytes)
     wrong = tuple(one for one in named.values() if one not in ordered)

@@ -32,7 +32,7 @@ from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_of
 from segproof.reading.rows import Bools, shifted
 from segproof.stretches.kafka.facts import NO_ENTRIES
-from segproof.stretches.kafka.rules import DENSE_BATCHES_MIN, is_odd_jump
+from segproof.stretches.kafka.rules import is_odd_jump
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -352,7 +352,7 @@ class BatchCheck(LogCheck):
         where = "" if self._first_gap is None else ", the first before this batch"
         if behind > 0:
             where += f"; {behind} of them before the next segment, which begins at {following}"
-        is_odd = behind <= 0 and reach is not None and self._is_odd_end(reach)
+        is_odd = behind <= 0 and reach is not None and self._is_odd_end()
         if is_odd:
             where = (
                 f", before the last batch only: its base offset {self._due + self._missing} is one"
@@ -381,18 +381,30 @@ class BatchCheck(LogCheck):
         reach = np.maximum(np.maximum.accumulate(rows.last[order]), -1)
         return int(np.maximum(0, rows.first[order] - shifted(reach, -1) - 1).sum())
 
-    def _is_odd_end(self, reach: int) -> bool:
-        """Return whether the only gap of the last log looks like a wrong bit of its last batch.
-
-        Compaction leaves no such log: it leaves out none of many batches, then a number of offsets
-        that is one bit of an offset. No entry of the offset index has the last offset.
-        """
+    def _is_odd_end(self) -> bool:
+        """Return whether the only gap of the last log is a bit of its last batch (PLACE-9)."""
         if self._segment.next_base_offset is not None or self._gaps > 1:
             return False
-        indexed = self._log.offsets is not None and self._log.offsets.last_offset == reach
-        is_last = self._before_gap == self._batches - 1 >= DENSE_BATCHES_MIN
-        is_odd = is_odd_jump(self._due, self._due + self._missing)
-        return is_last and is_odd and self._missing <= INT32_MAX and not indexed
+        is_last = self._before_gap == self._batches - 1
+        if not is_last or not is_odd_jump(self._due, self._due + self._missing):
+            return False
+        if self._placed is None:
+            sound_to = self._log.scan.end_position if self._log.is_sound else 0
+            try:
+                self._placed = self._place(self._segment.base_offset, sound_to=sound_to)
+            except CorruptRecordError:  # it was changed meanwhile
+                return False
+        return not self._is_tail and self._placed.has_odd_end
+
+    def _place(self, base_offset: int, *, start: int = 0, sound_to: int = 0) -> LogPlacement:
+        """Return what becomes of each batch from a byte on. Raises: as `placement_of_log`."""
+        log, entries = self._log, NO_ENTRIES
+        if log.offsets is not None:
+            entries = entries_of(log.offsets, self._segment.base_offset)
+        return placement_of_log(
+            log.file, base_offset, self._segment.next_base_offset, end=log.size, entries=entries,
+            start=start, sound_to=sound_to, framed=None if start else log.framed,
+        )  # fmt: skip
 
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment
@@ -450,22 +462,18 @@ class BatchCheck(LogCheck):
 
     def _damage_from(self, start: int) -> LogDamage:
         """Return what a damage costs; at the first one, the log is read once more from there on."""
-        log, following, entries = self._log, self._segment.next_base_offset, NO_ENTRIES
+        log, following = self._log, self._segment.next_base_offset
         base_offset = self._segment.base_offset
         if self._placed is None:
-            if log.offsets is not None:
-                entries = entries_of(log.offsets, base_offset)
-            place = partial(placement_of_log, log.file, end=log.size, entries=entries)
             try:
                 is_short = log.size - start <= TAIL_BYTES_MAX
                 if self._damage is None and start == log.scan.end_position and is_short:
                     # After a crash a tail is torn: then nothing before it has to be read again.
-                    tail = place(base_offset + log.reach + 1, following, start=start)
+                    tail = self._place(base_offset + log.reach + 1, start=start)
                     self._placed = None if tail.has_batches else tail
                     self._is_tail = self._placed is not None
                 if self._placed is None:
-                    known = log.framed
-                    self._placed = place(base_offset, following, sound_to=start, framed=known)
+                    self._placed = self._place(base_offset, sound_to=start)
             except CorruptRecordError:  # it was changed meanwhile: what follows is not known
                 return LogDamage(start, unsearched_from=start, last_sound_offset=base_offset - 1)
         damage = damage_of_log(self._placed, start, self._is_lost)

@@ -8,7 +8,7 @@ the next segment, each offset counts once.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from segproof.files import REAL_FILES, Files
+from segproof.files import REAL_FILES, Files, FileStatus
 from segproof.findings import Finding
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
@@ -64,6 +64,8 @@ class KnownLog(NamedTuple):
     """As `LogCarry.framed`."""
     whole: WholeLog | None = None
     """What is known of a log that need not be read again; None if it is not known to be whole."""
+    status: FileStatus | None = None
+    """As `LogCarry.status`."""
 
     @classmethod
     def of(cls, segment: Segment, carry: LogCarry, *, is_told: bool) -> "KnownLog":
@@ -73,7 +75,9 @@ class KnownLog(NamedTuple):
         sound_to = sound_to if carry.damage is None else carry.damage.position
         others = carry.missing_offsets - sum(one.size for one in carry.cut_outs)
         whole = None if is_told else _whole(segment, carry)
-        return cls(sound_to, carry.foreign_end, carry.cut_outs, others, carry.framed, whole)
+        return cls(
+            sound_to, carry.foreign_end, carry.cut_outs, others, carry.framed, whole, carry.status
+        )  # fmt: skip
 
 
 def _whole(segment: Segment, carry: LogCarry) -> WholeLog | None:

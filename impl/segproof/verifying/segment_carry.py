@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.files import FileStatus
 from segproof.inventory.segments import FileState
 from segproof.reading.cut_outs import CutOutGap
 from segproof.reading.keyless_records import EndBatch
@@ -175,6 +176,8 @@ class LogCarry:
     no transaction; else 0."""
     framed: FramedLog | None = None
     """All that was found of a damaged log. It does not travel as bytes: then it is read again."""
+    status: FileStatus | None = None
+    """That of the log before it was read, if it was at rest; it does not travel either."""
 
 
 Seen = tuple[FileState, ...]

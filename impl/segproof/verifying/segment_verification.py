@@ -98,6 +98,7 @@ class SteadyCheck:
         check = SegmentCheck(segment, reporter, self._files, scan, framed)
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
+        self.carry.status = known
 
     def _log_status(self) -> FileStatus | None:
         try:

@@ -254,7 +254,7 @@ class Tally:
         has_defects = counts[Severity.ERROR] + counts[Severity.WARNING] > 0
         if is_known or (has_defects and checked.missing_offsets):
             together = self._count_lost(self._known)
-            if together is not None and (is_known or together.at_least):
+            if together is not None:
                 self._losses.count_as(together)
                 self._has_losses |= together.at_least > 0
         lost = self._losses.finish()
