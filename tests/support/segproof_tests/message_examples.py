@@ -56,6 +56,8 @@ EXAMPLES = (
     Example("file name", "Two files of one message say each other's names.",
             ((0, "a |"), (2048, "c=4096 |"), (4096, "b=2048 |"), (6144, "d")),
             "kept moved moved kept"),
+    Example("file name", "The only file of a log has a wrong name.",
+            ((1, "a=4096 b=4224 ~ c=4480"),), "moved moved moved"),
     Example("file name", "The only message of a file has a wrong bit in its offset.",
             ((0, "a b |"), (2048, "c=6144")), "kept kept restored", is_spared=True),
     Example("file name", "Another broker's messages outnumber the one that agrees with the name.",

@@ -234,15 +234,17 @@ def test_a_log_of_which_units_know_nothing_is_not_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("RMQDISK-25")
-@pytest.mark.parametrize("by", [900 * LOG_BYTES, 1])
-def test_a_log_whose_names_are_all_wrong_by_one_distance_is_kept(by: int, tmp_path: Path) -> None:
-    """Also by 1, where no name is one of this log: nothing of it was saved."""
-    moved = long_store(tmp_path / "moved" / "store", COUNT)
+@pytest.mark.parametrize(("by", "count"), [(900 * LOG_BYTES, COUNT), (1, COUNT), (1, 4), (4096, 4)])
+def test_a_log_whose_names_are_all_wrong_by_one_distance_is_kept(
+    by: int, count: int, tmp_path: Path
+) -> None:
+    """Also by 1, where no name is one of this log, or of its only file: nothing was saved."""
+    moved = long_store(tmp_path / "moved" / "store", count)
     for path in reversed(logs(moved)):
         path.rename(path.with_name(f"{int(path.name) + by:020d}"))
     keep(moved, "")
     told, kept = saved(moved)
-    assert (COUNT, 0) == (len(kept), told.foreign_messages)
+    assert (count, 0) == (len(kept), told.foreign_messages)
     assert not any("another store" in one for one in told.left_out)
 
 

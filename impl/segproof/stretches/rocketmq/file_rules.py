@@ -74,7 +74,9 @@ def file_name(desk: Desk) -> None:
     step = max(steps, key=lambda one: (steps[one], one == 0), default=0)
     told = dict(_claims_of_files(desk))
     by = {begin - names[number] for number, (begin, _) in told.items()}
-    is_whole = len(told) > len(by) == 1 and min(begin for begin, _ in told.values()) >= 0
+    least = min((begin for begin, _ in told.values()), default=-1)
+    is_whole = len(by) == 1 and least >= 0
+    is_whole &= len(told) > 1 or (len(files) == 1 and least % size == 0)
     if is_whole:
         step = (step + min(by)) % size
     claimed = {begin for number, (begin, _) in told.items() if begin != names[number]}

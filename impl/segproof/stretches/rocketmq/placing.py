@@ -68,7 +68,8 @@ RULES = (
         "A file begins where most of its messages say. No checksum covers a name, and messages that"
         " agree on another begin of their file do not do so by chance. A file of one message needs"
         " a unit that leads there, or a file that says its name in turn. A log was moved as a whole"
-        " if all its files say one distance.",
+        " if all its files say one distance. Its only file says that alone, if it begins at a"
+        " multiple of its length, as each file does.",
         "A file with one message whose offset is wrong keeps its name: one message proves nothing."
         " So does a file whose begin another file has by its own messages, and one in which a"
         " message says the place that the name gives. A file that was copied over this one keeps"
