@@ -52,6 +52,9 @@ UNKNOWN = """
   `--mapped-file-size` they are moved.
 - **The end of a damaged log is lost, and no unit leads there.** The times of the checkpoint are
   compared with those of a log without damage alone ({law}`RMQDISK-53`).
+- **A file of another store lies before the log, and no unit leads there.** So does a file with the
+  messages of a topic that was deleted and made again. Its messages are kept, and are in no queue if
+  their numbers rule out those of the first units behind them.
 - **Three wrong units or more lead beyond the log.** `verify` says that the end of the log is lost
   ({law}`RMQDISK-52`), also if the log has messages with their numbers. `salvage` asks for the
   numbers, and counts none of these units.

@@ -22,17 +22,22 @@ Not covered: the delivery time of scheduled messages, but where the old queue ha
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import islice
 from typing import NamedTuple
 
-from segproof.errors import TooLargeError
+import numpy as np
+
+from segproof.errors import SegproofError, TooLargeError
 from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN, QUEUE_UNIT
 from segproof.reading.batch_queues import batch_topics
 from segproof.reading.folder_names import has_folder
+from segproof.reading.queue_units import are_units, stretches_in
 from segproof.rebuilding.safe_places import make_directory
-from segproof.rocketmq.commit_log import LAST_START, log_file_name
+from segproof.rocketmq.commit_log import LAST_START, CommitLog, log_file_name, named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
     EXTENSION_MAX,
@@ -57,6 +62,8 @@ QUEUE_ID_MAX = 999_999_999
 NAME_BYTES_MAX = 255
 QUEUE_FILES_ASKED = 1000
 """The lengths of this many old files of queues tell that of the new ones."""
+BEGINS_TRIED = 32
+"""Units that are tried to find where an old queue begins: a damaged sector holds 25 of them."""
 LOST_TOLD = 10_000
 """Stretches of lost numbers that are listed, at most. All numbers are counted."""
 
@@ -78,6 +85,13 @@ class _Numbered(NamedTuple):
     unit: tuple[int, int, int]
     gap_bytes: int
     """Bytes of all gaps in the log before it."""
+
+
+class _Begin(NamedTuple):
+    """The first unit of an old queue that leads to its message, at a place of the log or after."""
+
+    number: int
+    offset: int
 
 
 class _Queue:
@@ -109,15 +123,15 @@ class _Queue:
 class ConsumeQueueCopy:
     """Takes the messages of a log in order; `close` writes what waits."""
 
-    def __init__(
-        self, old_store: str, store: str, file_size: int, log_file_size: int, files: Files
-    ) -> None:
-        self._old = os.path.join(old_store, CONSUME_QUEUE)
+    def __init__(self, old_log: CommitLog, store: str, file_size: int, files: Files) -> None:
+        self._old_log = old_log
+        self._old = os.path.join(old_log.store_path, CONSUME_QUEUE)
         self._new = os.path.join(store, CONSUME_QUEUE)
         self._file_size = file_size
-        self._log_file_size = log_file_size
+        self._log_file_size = old_log.mapped_file_size
         self._files = files
         self._queues: dict[tuple[str, int], _Queue] = {}
+        self._old_begins: dict[tuple[str, int], _Begin | None] = {}
         self._waiting = 0
         self._paths: set[str] = set()
         self._folders: set[str] = set()
@@ -132,7 +146,7 @@ class ConsumeQueueCopy:
         """Messages without a unit."""
         self._of_batches: set[tuple[str, int]] = set()
         """Queues with a message that has several numbers."""
-        self._without_queues = batch_topics(old_store, files).topics
+        self._without_queues = batch_topics(old_log.store_path, files).topics
         """Topics whose queues are queues of batches: no queue is made for them."""
 
     def __len__(self) -> int:
@@ -180,6 +194,9 @@ class ConsumeQueueCopy:
         queue = self._queues.get(key)
         if queue is not None and queue.doubted is not None:
             queue = self._resolve(key, queue, queue.doubted, one)
+        if queue is None and self._is_before_old_begin(key, one):
+            self.unqueued += 1
+            return
         if queue is None:
             queue = self._new_queue(key, one)
         self._take(key, queue, one)
@@ -205,6 +222,34 @@ class ConsumeQueueCopy:
         self.unqueued += 1
         if not queue.is_begun and queue.doubted is None:
             del self._queues[key]
+
+    def _is_before_old_begin(self, key: tuple[str, int], one: _Numbered) -> bool:
+        """Return whether the first messages of the old queue lie after this one in the log, and
+        its number rules out theirs: it is of another store, or of a topic that was deleted."""
+        offset = one.unit[0]
+        if key not in self._old_begins:
+            self._old_begins[key] = self._old_begin(key, one)
+        begin = self._old_begins[key]
+        if begin is None or begin.offset <= offset:
+            return False
+        return not 0 < begin.number - one.number <= (begin.offset - offset) // MESSAGE_BYTES_MIN
+
+    def _old_begin(self, key: tuple[str, int], one: _Numbered) -> _Begin | None:
+        """Return where the old queue begins after a message; None if that is its own, or not known:
+        of BEGINS_TRIED units none leads to its message."""
+        folder, offset = os.path.join(self._old, key[0], str(key[1])), one.unit[0]
+        if (one.number, *one.unit[:2]) in self._old_tags(folder, one.number, 1):
+            return None
+        with suppress(OSError, SegproofError):
+            found = islice(_units_behind(folder, offset, self._files), BEGINS_TRIED)
+            for number, at, size in found:
+                there = self._old_log.look_message(at)
+                if there is not None and (number, at, size, *key) == (
+                    there.queue_offset, there.physical_offset, there.total_size,
+                    there.topic, there.queue_id,
+                ):  # fmt: skip
+                    return _Begin(number, at)
+        return None
 
     def _new_queue(self, key: tuple[str, int], one: _Numbered) -> _Queue:
         if len(self._queues) >= QUEUES_MAX:
@@ -359,6 +404,20 @@ class ConsumeQueueCopy:
                 file.sync()
         for made in sorted(self._folders, reverse=True):
             self._files.sync_directory(made)
+
+
+def _units_behind(folder: str, offset: int, files: Files) -> Iterator[tuple[int, int, int]]:
+    """Yield number, offset and size of the units of a queue that lead behind an offset."""
+    for name in files.list_directory(folder):
+        start = named_offset(name)
+        if start is None:
+            continue
+        with closing(files.open(os.path.join(folder, name))) as file:
+            for first, units in stretches_in(file):
+                is_behind = are_units(units) & (units["commit_log_offset"] > offset)
+                for at in np.flatnonzero(is_behind).tolist():
+                    unit = units[at]
+                    yield start // UNIT_BYTES + first + at, int(unit[0]), int(unit[1])
 
 
 def _is_name(topic: str) -> bool:

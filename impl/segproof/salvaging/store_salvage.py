@@ -159,8 +159,7 @@ class _Salvage:
         self._tell_placed()
         self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
         self._queues = ConsumeQueueCopy(
-            log.store_path, target, queue_file_size(log.store_path, files), log.mapped_file_size,
-            files,
+            self._in_order.renamed(), target, queue_file_size(log.store_path, files), files
         )  # fmt: skip
         self._gaps: list[Gap] = []
         self._zeros: list[Gap] = []

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Summary, Verdict
+from segproof.findings import Severity, Summary, Verdict
+from segproof.rocketmq.consume_queue import UNIT_BYTES, read_units
 from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
@@ -246,6 +247,26 @@ def test_a_log_whose_names_are_all_wrong_by_one_distance_is_kept(
     told, kept = saved(moved)
     assert (count, 0) == (len(kept), told.foreign_messages)
     assert not any("another store" in one for one in told.left_out)
+
+
+@pytest.mark.parametrize(("step", "unqueued"), [(1, 9), (37, 0)])
+def test_a_file_before_the_log_takes_no_numbers_of_its_queues(
+    step: int, unqueued: int, tmp_path: Path
+) -> None:
+    """No unit leads into it, as if its own units had expired: own messages stay in their queues."""
+    store, other = long_store(tmp_path / "store", 64), long_store(tmp_path / "other", 64, step=step)
+    for path in logs(store)[:5]:
+        path.unlink()
+    shutil.copyfile(logs(other)[4], store / "commitlog" / logs(other)[4].name)
+    keep(store, "consumequeue")
+    for path in filter(Path.is_file, (store / "consumequeue").rglob("*")):
+        for place, unit in enumerate(read_units(path.read_bytes())):
+            if unit.commit_log_offset < 5 * LOG_BYTES:
+                put_bytes(path, place * UNIT_BYTES, bytes(UNIT_BYTES))
+    told, _ = saved(store)
+    assert (unqueued, 0) == (told.unqueued_messages, told.stand_ins)
+    found, _ = verified(store.with_name("out"), hash_slots=16)
+    assert Severity.ERROR not in {one.severity for one in found}
 
 
 @pytest.mark.checks("RMQDISK-44")
