@@ -94,6 +94,8 @@ class Damage:
     """What follows it, without other bytes than zeros: messages are lost there if queues say so."""
     sound_messages: Callable[[], Iterable[MessageBlock]] = tuple
     """Yields the sound messages of the whole log."""
+    is_known: bool = False
+    """Whether units of queues or entries of the index lead to some of these."""
     unsearched_from: int | None = None
     """The offset from which a file was not searched; None if all were."""
 
@@ -240,6 +242,7 @@ class DamageMap:
         moved = self.in_order.count(Fate.MOVED)
         told = Damage(moved=moved, sound_end=self.sound_end, tail=self._tail(place))
         told.sound_messages = self.in_order.sound_messages
+        told.is_known = self.in_order.units_met()[0] > 0
         for number, each in enumerate(self._found[place:]):
             sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
             told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))

@@ -38,10 +38,14 @@ from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 from segproof.rocketmq.message import has_queue_place
+from segproof.stretches.rocketmq.facts import marks_of
 from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 PIECE_BYTES = UNIT_BYTES << 16
 SAMPLE_ROWS = 64
+WRONG_MIN = 3
+"""If so many units of a file contradict the messages of the log, and none is right, the file is of
+another store: fewer may be damaged one by one."""
 
 Int64Array = NDArray[np.int64]
 
@@ -69,12 +73,15 @@ def messages_in(
     files: Files,
     sound_end: int = INT64_MAX,
     sound: Callable[[], Iterable[MessageBlock]] = tuple,
+    *,
+    are_some_ours: bool = False,
 ) -> list[LostMessages] | None:
     """Return how many messages are lost in each gap of the log; None if nothing tells.
 
     That is so without queues, unless the index leads into one of the gaps. A unit or an entry that
     contradicts its neighbours proves no loss, nor does a unit whose number a message has that
-    `sound` yields: the sound messages of the log.
+    `sound` yields: the sound messages of the log. If units or entries of the index lead to some of
+    these (`are_some_ours`), no file proves a loss whose units all lead elsewhere.
 
     The gaps are in order. `sound_end` is the offset behind the last sound message of the log: no
     count of a gap beyond it is exact, since nothing says how far the log went.
@@ -86,7 +93,7 @@ def messages_in(
     starts = np.array([gap.start for gap in gaps], np.int64)
     ends = np.array([gap.end for gap in gaps], np.int64)
     found, has_queues = [np.zeros((0, 2), np.int64)], False
-    numbered: list[tuple[tuple[str, int], Int64Array]] = []
+    numbered: list[tuple[tuple[str, int], Int64Array, Int64Array]] = []
     for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
         if SPOKEN_FOR_OTHERS in os.path.basename(topic):
             continue
@@ -96,10 +103,12 @@ def messages_in(
                 inside = _inside(units, starts, ends)
                 number = queue_number(os.path.basename(queue))
                 if len(inside) and number is not None:
-                    numbered.append(((os.path.basename(topic), number), inside))
+                    step = len(units) // SAMPLE_ROWS + 1
+                    asked = np.concatenate([units[:SAMPLE_ROWS], units[SAMPLE_ROWS::step]])
+                    numbered.append(((os.path.basename(topic), number), inside, asked))
                 else:
                     found.append(inside[:, :2])
-    found += _without_held(numbered, sound)
+    found += _without_held(numbered, sound, are_some_ours=are_some_ours)
     for units in batch_units(store, files):
         has_queues = True
         found.append(_inside(units, starts, ends))
@@ -157,30 +166,47 @@ def _contradict(offsets: Int64Array) -> NDArray[np.bool_]:
 
 
 def _without_held(
-    numbered: list[tuple[tuple[str, int], Int64Array]],
+    numbered: list[tuple[tuple[str, int], Int64Array, Int64Array]],
     sound: Callable[[], Iterable[MessageBlock]],
+    *,
+    are_some_ours: bool,
 ) -> list[Int64Array]:
-    """Return offset and size of the units whose number no sound message of their queue has."""
+    """Return offset and size of the units whose number no sound message of their queue has.
+
+    With `are_some_ours` a file has none if WRONG_MIN of its units lead into sound messages, or have
+    the number of one, and not one leads to the message with its number.
+
+    `numbered` has for each file its queue, units of it, and those that tell whose file it is.
+    """
     if not numbered:
         return []
     wanted: dict[tuple[str, int], set[int]] = {}
-    for key, units in numbered:
-        wanted.setdefault(key, set()).update(units[:, 2].tolist())
+    for key, units, asked in numbered:
+        wanted.setdefault(key, set()).update(units[:, 2].tolist(), asked[:, 2].tolist())
     pairs = {(key[1], number) for key, numbers in wanted.items() for number in numbers}
     numbers = np.array(sorted({number for _, number in pairs}), np.int64)
-    held: dict[tuple[str, int], set[int]] = {key: set() for key in wanted}
+    places: dict[tuple[str, int], list[tuple[int, int]]] = {key: [] for key in wanted}
+    ranges = list[tuple[int, int]]()
     for block in sound():
+        ranges.append((int(block.lies_at[0]), int(block.ends_at[-1])))
         queue_ids, offsets = block.numbers()
         for row in np.flatnonzero(np.isin(offsets, numbers)).tolist():
             if (int(queue_ids[row]), int(offsets[row])) not in pairs:
                 continue
             one = block.message(row)
-            if has_queue_place(one.sys_flag) and (one.topic, one.queue_id) in held:
-                held[one.topic, one.queue_id].add(one.queue_offset)
-    return [
-        units[~np.isin(units[:, 2], np.array(sorted(held[key]), np.int64)), :2]
-        for key, units in numbered
-    ]
+            if has_queue_place(one.sys_flag) and (one.topic, one.queue_id) in places:
+                place = int(block.lies_at[row]), one.queue_offset
+                places[one.topic, one.queue_id].append(place)
+    starts, ends = np.array(ranges, np.int64).reshape(-1, 2).T
+    found = list[Int64Array]()
+    for key, units, asked in numbered:
+        held_at, held = np.array(places[key], np.int64).reshape(-1, 2).T
+        is_right = np.isin(marks_of([asked[:, 0], asked[:, 2]]), marks_of([held_at, held]))
+        is_wrong = np.isin(asked[:, 0], _inside(asked, starts, ends)[:, 0])
+        is_wrong |= np.isin(asked[:, 2], held)
+        if is_right.any() or not are_some_ours or np.count_nonzero(is_wrong) < WRONG_MIN:
+            found.append(units[~np.isin(units[:, 2], held), :2])
+    return found
 
 
 def _inside(rows: Int64Array, starts: Int64Array, ends: Int64Array) -> Int64Array:

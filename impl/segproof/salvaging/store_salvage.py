@@ -352,7 +352,12 @@ class _Salvage:
     ) -> list[LostMessages] | None:
         """Return how many messages are lost in each gap, as `verify` counts. Raises: OSError."""
         return messages_in(
-            self._log.store_path, gaps, self._files, sound_end, self._in_order.sound_messages
+            self._log.store_path,
+            gaps,
+            self._files,
+            sound_end,
+            self._in_order.sound_messages,
+            are_some_ours=self._in_order.units_met()[0] > 0,
         )
 
     def _close_end(self) -> None:

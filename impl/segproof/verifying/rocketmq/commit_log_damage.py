@@ -79,7 +79,12 @@ class Recovery:
         try:
             gaps = sorted([*damage.gaps.kept, *damage.tail], key=lambda gap: gap.start)
             counts = messages_in(
-                self._store, gaps, self._files, damage.sound_end, damage.sound_messages
+                self._store,
+                gaps,
+                self._files,
+                damage.sound_end,
+                damage.sound_messages,
+                are_some_ours=damage.is_known,
             )
             if counts is None:
                 return None
@@ -97,7 +102,12 @@ class Recovery:
         beyond = Gap(GapKind.MISSING, log.log_files[-1].path, end, far)
         with suppress(OSError):
             counts = messages_in(
-                self._store, [beyond], self._files, 0, found.in_order.sound_messages
+                self._store,
+                [beyond],
+                self._files,
+                0,
+                found.in_order.sound_messages,
+                are_some_ours=found.in_order.units_met()[0] > 0,
             )
             return counts[0].known if counts else 0
         return 0
