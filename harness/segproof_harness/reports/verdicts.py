@@ -186,6 +186,8 @@ def facts_of(summary: Summary) -> str:
                 text += f", which a recovery{reaches} would delete"
     elif summary.unproven_offsets:
         text += f"; {lost_words(None, 0, 'offset', summary.unproven_offsets)} lost"
+    elif summary.lost_offsets is None and summary.kind == "partition":
+        text += "; nothing tells how many offsets are lost, or whether any are"
     return text
 
 

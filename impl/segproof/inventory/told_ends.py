@@ -47,6 +47,12 @@ _HINT_OF_ONE_TOPIC = reads(
 IF_NAMED_RIGHT = ", if this folder has its own name"
 """The end of the `actual` of a finding whose loss is none if two folders have exchanged names."""
 
+ALL_ZEROS = (
+    "zeros are all that it has, so nothing of it can be read, and no .index beside it tells how far"
+    " it went. A broker with log.preallocate has such a log before its first batch; else an unknown"
+    " number of offsets is lost"
+)
+"""What is known of a last log of zeros alone without an offset index, in words."""
 AGREED = f"{RECOVERY} and {HIGH_WATERMARK} both say that the log ends there, so no loss is counted"
 
 

@@ -22,20 +22,23 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
-from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import Asked, asked_entries
 from segproof.reading.file_names import NameKind
 from segproof.reading.folder_names import folder_of
-from segproof.reading.indexed_ends import Block
+from segproof.reading.indexed_ends import Block, blocks_at
 from segproof.reading.log_order import NamedLog
 from segproof.reading.offset_entries import entries_in
 from segproof.reading.open_indexes import is_dense
 from segproof.stretches.kafka.facts import Entries
+from segproof.stretches.unreadable_blocks import ReadableParts
 
 SOME, MOST = 0.25, 0.75
 """Which part of the entries must lead to batches of a log that may be theirs; and of one that is
 theirs."""
+MISLED, RIGHT = (0.0, 0.0), (1.0, 1.0)
+"""What `shares_of_entries` returns if no entry is right, and if all are."""
 ENTRIES_MIN = 4
 """With fewer entries, each of them must lead to its batch in the other log."""
 STEPS_MAX = 1 << 12
@@ -74,6 +77,21 @@ def is_of_other_index(log: ReadOnlyFile, own: NamedLog, files: Files) -> bool:
         for path, base in others
         if base != own.base_offset
     )
+
+
+def shares_of_entries(
+    log: NamedLog, table: BatchTable, files: Files
+) -> tuple[float | None, float | None]:
+    """Return which part of the entries beside a log is right, of its offset and its time index.
+
+    None for an index without entries. `table` has the batches of the log, with rising offsets. A
+    single wrong bit leaves one of both as it was. Raises: OSError.
+    """
+    index = log.path.removesuffix(".log")
+    with closing(ReadableParts(files.open(log.path))) as file:
+        asked = [*asked_entries(file, entries_in(f"{index}.index", log.base_offset, files))]
+    times = blocks_at(f"{index}.timeindex", ".timeindex", files)
+    return _share(asked) if asked else None, _time_share(table, log.base_offset, times)
 
 
 def leads_to(path: str, directory: str, base_offset: int, files: Files) -> bool:
@@ -187,12 +205,16 @@ def _are_of(log: ReadOnlyFile, base_offset: int, times: Iterable[Block]) -> bool
     table = read_batch_headers(log, 0, log.size()).table
     if not len(table) or not is_dense(table, base_offset):
         return False
+    share = _time_share(table, base_offset, times)
+    return share is not None and share >= MOST
+
+
+def _time_share(table: BatchTable, base_offset: int, times: Iterable[Block]) -> float | None:
+    """Return which part of the time entries a batch has; None without entries."""
     right = count = 0
+    known, lasts = np.append(table["max_timestamp"], -1), table["last_offset"]
     for block in times:
-        offsets = block["offset"].astype(np.int64) + base_offset
-        rows = np.minimum(np.searchsorted(table["last_offset"], offsets), len(table) - 1)
-        is_held = offsets <= int(table["last_offset"][-1])
+        rows = np.searchsorted(lasts, block["offset"].astype(np.int64) + base_offset)
         count += len(block)
-        is_right = table["max_timestamp"][rows] == block["timestamp"]
-        right += int(np.count_nonzero(is_held & is_right))
-    return count > 0 and right >= MOST * count
+        right += int(np.count_nonzero(known[rows] == block["timestamp"]))
+    return right / count if count else None

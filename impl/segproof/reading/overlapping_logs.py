@@ -6,6 +6,9 @@ put into the folder begins and ends elsewhere: inside of logs that go on without
 overlap those belong together that hold the most offsets one after the other. What is before and
 after them, the leader epochs, and indexes that were not closed speak for one side or the other.
 
+A log is none of them if all entries of both of its indexes are wrong, and it overlaps one whose
+entries are all right.
+
 A single batch beyond the next log is no such log: no checksum covers a base offset. A log that has
 the batches of the next one as far as both overlap is kept, if it ends no later: nothing is lost
 where the names separate them.
@@ -29,7 +32,9 @@ from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_hea
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_entries import entries_found
+from segproof.reading.index_origins import MISLED, RIGHT, shares_of_entries
 from segproof.reading.leader_epochs import epochs_begin
+from segproof.reading.log_order import NamedLog
 from segproof.reading.offset_entries import entries_in
 from segproof.stretches.kafka.facts import UNKNOWN_NAME
 from segproof.stretches.kafka.framing import LogSource
@@ -160,6 +165,14 @@ class _Claim:
         return True
 
     @cached_property
+    def led(self) -> tuple[float | None, float | None]:
+        """Which part of the entries of its offset index is right, and of its time index."""
+        path = posixpath.join(self._directory, self.name)
+        with suppress(OSError, SegproofError):
+            return shares_of_entries(NamedLog(path, self.base), self.table, self._files)
+        return None, None
+
+    @cached_property
     def span(self) -> tuple[int, int]:
         """The first offset, and the one after the last."""
         table = self.table
@@ -229,7 +242,13 @@ def overlapping_logs(
     # The last log overlaps none that is after it: it is not read, since a broker may write it.
     claims = [one for one in claims if one.is_last or one.end is not None]
     groups = [*_groups(claims)]
-    odd = [one for group, *_ in groups for one in group if not one.is_of_its_index]
+    odd = [
+        one for group, *_ in groups for one in group
+        if not one.is_of_its_index
+        or (one.led == MISLED and any(
+            other.led == RIGHT and _do_overlap(one, other) for other in group
+        ))
+    ]  # fmt: skip
     if odd:  # they lie where another log was
         claims = [one for one in claims if one not in odd]
         groups = [*_groups(claims)]

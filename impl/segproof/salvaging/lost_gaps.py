@@ -224,6 +224,19 @@ def doubts_of_names(
             )
 
 
+def doubts_of_empty_end(log: NamedLog, next_offset: int) -> Iterator[str]:
+    """Yield in words what the name of a last log without batches says of offsets before it.
+
+    `next_offset` is the offset after what was kept.
+    """
+    if 0 < next_offset < log.base_offset:
+        yield (
+            f"{log.path}: its name says that the log went on to offset {log.base_offset}, and no"
+            f" batch has the offsets {next_offset} to {log.base_offset - 1}. A broker gives them to"
+            " new records of the saved partition: consumers that were beyond them pass these over"
+        )
+
+
 def gaps_of_dense_log(
     partition: Partition,
     logs: Sequence[str],
@@ -376,10 +389,11 @@ def gaps_of_zeros(pending: Sequence[Gap], partition: Partition, next_offset: int
 def _may_be_doubtful(
     segments: Sequence[Segment], logs: Sequence[str], snapshots: Collection[int]
 ) -> bool:
-    """Return whether a closed segment may lack what proves it whole, before anything is read."""
+    """Return whether a segment may lack what proves it whole, before anything is read."""
     made, bases = {*map(posixpath.basename, logs)}, {one.base_offset for one in segments}
     closed = [one for one in segments if one.next_base_offset is not None]
-    is_odd = any(
+    is_odd = not segments[-1].log_bytes  # its name alone says how far the log went
+    is_odd |= any(
         not {".index", ".timeindex"} <= one.suffixes
         or posixpath.basename(one.path(".log")) not in made
         for one in closed

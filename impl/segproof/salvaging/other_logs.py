@@ -10,12 +10,16 @@ from typing import NamedTuple
 
 from segproof.files import Files
 from segproof.inventory.segments import Segment
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.cut_outs import CutOutGap
+from segproof.reading.index_origins import MISLED, shares_of_entries
+from segproof.reading.log_order import NamedLog
 from segproof.reading.offset_entries import entries_in
 from segproof.salvaging.gaps import Gap, LogGap
 from segproof.stretches.kafka.facts import FramedLog
+from segproof.stretches.kafka.header_rows import first_offsets
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 
@@ -96,7 +100,9 @@ def _is_of_index(log: str, segment: Segment, files: Files) -> bool:
 
 
 def doubts_of_indexes(segments: Iterable[Segment], files: Files) -> Iterator[str]:
-    """Yield in words which offsets may be lost where a segment has a name below its own.
+    """Yield in words which offsets may be lost where a log and its index contradict each other.
+
+    That is where a segment has a name below its own, or its log may be another partition's.
 
     Entries are relative to the base offset of the name: under a lower name all of them are for
     offsets that are lower by the same number. A gap of compaction leaves them right. Raises:
@@ -109,6 +115,14 @@ def doubts_of_indexes(segments: Iterable[Segment], files: Files) -> Iterator[str
                 f"{one.path('.log')}: its index was made under the name {base + apart}: the name"
                 f" {base} is that of another segment, and no log here has the offsets {base} to"
                 f" {base + apart - 1}. They are lost, unless they were removed or compacted:"
+                " compare with another replica"
+            )
+        elif {".log", ".index"} <= one.suffixes and (first := _unled_from(one, files)) is not None:
+            base = one.base_offset
+            yield (
+                f"{one.path('.log')}: no entry of its indexes is right, and its first batch has"
+                f" offset {first}, not {base}: it may be the log of another partition. Then what"
+                f" the indexes were made of is lost, an unknown number of offsets from {base} on:"
                 " compare with another replica"
             )
 
@@ -126,3 +140,20 @@ def _apart(segment: Segment, files: Files) -> int:
                 return 0
             found.append(batch.last - offset)
     return found[0] if len(found) > 1 and len({*found}) == 1 else 0
+
+
+def _unled_from(segment: Segment, files: Files) -> int | None:
+    """Return the first offset of a log that begins after its name, and fits no index entry.
+
+    None for any other log, and for one whose entries all lie after its end.
+    """
+    log = NamedLog(segment.path(".log"), segment.base_offset)
+    entries = entries_in(segment.path(".index"), log.base_offset, files)
+    with closing(ReadableParts(files.open(log.path))) as file:
+        is_inside = (entries.positions < file.size()).any()
+        if not is_inside or any(one.is_right for one in asked_entries(file, entries)):
+            return None
+        table = read_batch_headers(file, 0, file.size()).table
+    first = int(first_offsets(table[:1])[0]) if len(table) else -1
+    is_misled = first > log.base_offset and shares_of_entries(log, table, files) == MISLED
+    return first if is_misled else None

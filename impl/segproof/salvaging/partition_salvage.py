@@ -21,6 +21,7 @@ from segproof.integers import now_ms
 from segproof.inventory.named_ends import told_end
 from segproof.inventory.partitions import Partition
 from segproof.inventory.segments import Segment
+from segproof.inventory.told_ends import ALL_ZEROS
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
@@ -40,6 +41,7 @@ from segproof.salvaging.lost_ends import (
     last_log_of,
 )
 from segproof.salvaging.lost_gaps import (
+    doubts_of_empty_end,
     doubts_of_gaps,
     doubts_of_names,
     gaps_of_dense_log,
@@ -411,13 +413,20 @@ class _Salvage:
             ledger.miss(*last_log_of(self._partition, self._files))
         next_offset = ledger.next_offset
         zeros = gaps_of_zeros(ledger.pending, self._partition, next_offset)
-        at_end = ledger.at_end(placed.last_path, self._place_end)
+        last = placed.last_log
+        # Copies alone do not end the log if its own name goes on after all that was kept.
+        is_ended = last is not None and (self._place_end or last.base_offset <= told.last_offset)
+        at_end = ledger.at_end(last.path if last and is_ended else "", self._place_end)
         ends = [one.last_lost_offset for one in at_end]
         end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
         told.is_end_lost = None in ends or (ends != [end - 1] and end > next_offset)
         next_offset = max([next_offset, *((one.last_lost_offset or 0) + 1 for one in zeros)])
         if len(ends) == 1 or None in ends:
             told.lost_offsets += max(0, end - next_offset)
+        indexed = {one.path(".log") for one in self._partition.segments if ".index" in one.suffixes}
+        if placed.is_end_blank and not at_end and last and last.path not in indexed:
+            told.doubts.append(f"{last.path}: {ALL_ZEROS}")
+            told.are_more_lost = True
         ledger.lose(zeros)
         ledger.doubtful += doubts_of_gaps(zeros)
         ledger.count(at_end)
@@ -438,6 +447,9 @@ class _Salvage:
         lost, told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)
         told.unproven_offsets += unproven
         ledger.lose(lost)
+        end = placed.last_log
+        if told.unproven_offsets and end is not None and not placed.kept_in(placed.logs.index(end)):
+            told.doubts += doubts_of_empty_end(end.named, told.last_offset + 1)
         for path, one in cuts:
             told.lost_offsets += one.lost
             told.are_more_lost |= one.lost > 0 and not one.is_exact

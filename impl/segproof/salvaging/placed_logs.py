@@ -109,9 +109,18 @@ class PlacedPartition:
         return self.logs[0].base_offset if is_blank else None
 
     @property
-    def last_path(self) -> str:
-        """Return the path of the last log that is read; empty without one."""
-        return next((one.path for one in reversed(self.logs) if one.is_read), "")
+    def last_log(self) -> PlacedLog | None:
+        """Return the last log that is read; None without one."""
+        return next((one for one in reversed(self.logs) if one.is_read), None)
+
+    @property
+    def is_end_blank(self) -> bool:
+        """Return whether the last log that is read has nothing but zeros."""
+        last = self.last_log
+        known = None if last is None else self.facts.logs[self.logs.index(last)]
+        if known is None or known.unreadable_bytes:
+            return False
+        return known.size > 0 == known.zeros_from
 
     def kept_in(self, number: int) -> list[KeptBatches]:
         """Return what comes into the new log in the place of a log, in the order of offsets.

@@ -17,6 +17,7 @@ from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.integers import INT32_MAX
+from segproof.inventory.told_ends import ALL_ZEROS
 from segproof.kafka.batch_table import BatchTable
 from segproof.layouts.kafka import (
     BATCH,
@@ -86,6 +87,10 @@ MADE_AGAIN_BYTES = 32 << 20
 TAIL_BYTES_MAX = 1 << 20
 """A torn batch has no more bytes than this, Kafka's default limit of a batch. More bytes at the end
 are another damage: sound batches may lie in them, and a search finds these."""
+BLANK = reads(
+    "compare the end of the log with another replica before a broker starts here: it takes the log"
+    " for empty"
+)
 PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38,"
@@ -410,6 +415,15 @@ class BatchCheck(LogCheck):
         segment = self._segment
         why = f", although {segment.why_closed}" if segment.is_closed else ""
         is_lost = entries_in_zeros(self._log)[0] > 0
+        if position == 0 and not segment.is_closed and ".index" not in segment.suffixes:
+            self._report.add(
+                "DISK-6",
+                f"{rest} zero bytes: {ALL_ZEROS}",
+                position=0,
+                severity=Severity.WARNING,
+                hint=BLANK,
+            )
+            return
         what = "the offset index has entries for batches there" if is_lost else PREALLOCATED
         self._report.add(
             "DISK-6",

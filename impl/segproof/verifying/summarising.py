@@ -68,7 +68,7 @@ of a message alone, so nothing shows which of the two is wrong."""
 CHECKPOINT_AHEAD = "RMQDISK-21"
 """The law that a checkpoint breaks which calls more of the index durable than is there."""
 ZEROS = "DISK-6"
-"""The law that a closed log breaks with zeros at its end, or with nothing else in it."""
+"""The law of zeros at the end of a closed log, and of a log that has nothing else."""
 MET_AGAIN = "DISK-26"
 """The law that a folder breaks which is met once more, by a link, or lies too deep."""
 OUT_OF_ORDER = frozenset({"DISK-13", "LOG-4"})
@@ -194,8 +194,7 @@ class Tally:
         elif is_of_index(one) and one.law not in CONTRADICTIONS:
             self._has_index_damage = True
         else:
-            is_of_log = one.structure == "record-file" and one.severity is Severity.ERROR
-            self._has_zeros |= one.law == ZEROS and is_of_log
+            self._has_zeros |= one.law == ZEROS and one.structure == "record-file"
             self._has_others = True
             self._is_refused |= one.law in (LOG_UNREADABLE, NOTHING_HERE)
 
@@ -251,6 +250,7 @@ class Tally:
         checked.missing_offsets += self._missing.count
         self._losses.add_messages(checked.lost_messages)
         is_known = self._has_losses or self._losses.is_any_damaged or self._is_out_of_order
+        is_known |= self._has_zeros
         has_defects = counts[Severity.ERROR] + counts[Severity.WARNING] > 0
         if is_known or (has_defects and checked.missing_offsets):
             together = self._count_lost(self._known)

@@ -12,13 +12,20 @@ from typing import NamedTuple
 from segproof.commands import copy_commands, quoted_path
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.reading.file_names import read_partition_name
+from segproof.reading.file_names import (
+    NameKind,
+    key_of,
+    read_file_name,
+    read_partition_name,
+)
 from segproof.reading.new_places import new_place, own_place
 
 COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
 NEW_PLACES = {"segproof rebuild": "rebuilt", "segproof salvage": "saved"}
 """How the directory is called that a command makes."""
+UNKNOWN_PARTITION = "TOPIC-0"
+"""The name of a copy of a partition whose folder has no name of a partition."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE|FOLDER)\b")
 REBUILD = writes(
     "make the indexes new in another directory with `segproof rebuild DIR --out DIR2`; the old"
@@ -87,17 +94,17 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
     holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
     DIR2 is a new directory; what a command makes is at saved/NAME or rebuilt/NAME, for a directory
     of this name. A copy gets a place of its own. In a command that makes nothing DIR2 stays: a
-    person has chosen it. A salvage takes no folder that a broker has set aside: it is copied under
-    its partition's name before.
+    person has chosen it. A salvage takes no folder that a broker has set aside, and none of
+    another name than TOPIC-N: it is copied under its partition's name before. If nobody knows that
+    name, the copy is called TOPIC-0.
     """
 
     def filled(command: re.Match[str]) -> str:
         verb, is_store, before = command[1], "STORE" in command[0], ""
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
         places = {"DIR": place, "STORE": place, "FOLDER": path}
-        known = read_partition_name(posixpath.basename(posixpath.abspath(place)))
-        if verb == "segproof salvage" and known is not None and known.state:
-            name = f"{known.topic}-{known.partition}"
+        name = _name_to_save(place, path) if verb == "segproof salvage" and not is_store else ""
+        if name:
             places["DIR"] = posixpath.join(own_place("copied", place, place), name)
             before = f"{copy_commands(place, places['DIR'])}, "
         if verb == "install":
@@ -113,6 +120,20 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
         )
 
     return COMMAND.sub(filled, str(hint))
+
+
+def _name_to_save(place: str, path: str) -> str:
+    """Return under which name a salvage takes a copy of the folder of a file; empty for its own."""
+    real, named = map(posixpath.basename, (posixpath.realpath(place), posixpath.abspath(place)))
+    known, by_link = read_partition_name(real), read_partition_name(named)
+    if known is not None:
+        return f"{known.topic}-{known.partition}" if known.state else ""
+    if by_link is not None:
+        return f"{by_link.topic}-{by_link.partition}"
+    key = key_of(real)
+    if read_file_name(posixpath.basename(path)).kind is not NameKind.SEGMENT:
+        return ""
+    return UNKNOWN_PARTITION if key is None else f"{key[0]}-{key[1]}"
 
 
 def _store_of(path: str, shown_by: str) -> str:

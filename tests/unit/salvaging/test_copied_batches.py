@@ -37,6 +37,21 @@ def test_a_copy_at_the_end_costs_nothing(scenario: str, how: str, tmp_path: Path
 
 
 @pytest.mark.checks("DISK-13")
+def test_a_copy_in_place_of_the_last_log_has_lost_that_log(tmp_path: Path) -> None:
+    """Its name says that the log went on; "no offset lost" was told, exactly."""
+    folder = copied_partition("plain", tmp_path)
+    first, *_, last = sorted(folder.glob("*.log"))
+    last.write_bytes(first.read_bytes())
+    for path in folder.glob("*index"):
+        path.unlink()
+    (told,) = salvage(folder, tmp_path / "out")
+    summary, _ = looked_at(folder)
+    assert (0, True, True) == (told.lost_offsets, told.is_end_lost, told.are_more_lost)
+    assert (0, None) == (summary.lost_at_least, summary.lost_offsets)
+    assert told.gaps[-1].last_lost_offset is None
+
+
+@pytest.mark.checks("DISK-13")
 @pytest.mark.parametrize("how", ["foreign", "moved", "torn", "after damage", "one of two"])
 def test_what_is_no_copy_may_stand_for_a_lost_end(how: str, tmp_path: Path) -> None:
     """A disk may have written it over the true end."""

@@ -14,8 +14,15 @@ from segproof.reading.overlapping_logs import overlapping_logs
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
 from segproof_harness.files.shipped_directories import KAFKA
-from segproof_harness.laws.borders.log_files import batch, offset_entries
-from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
+from segproof_harness.laws.borders.log_files import batch, offset_entries, time_entries
+from segproof_tests.partition_files import (
+    copied_partition,
+    in_memory,
+    looked_at,
+    name_of,
+    rename_segment,
+    write_segment,
+)
 
 SUFFIXES = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 Batch = tuple[int, int, bytes]
@@ -76,6 +83,25 @@ def test_a_segment_of_another_partition(name: str, tmp_path: Path) -> None:
     assert own == kept
     aside = tmp_path / f"saved/salvage-set-aside.{folder.name}.log"
     assert (folder / name_of(base, ".log")).read_bytes() == aside.read_bytes()
+
+
+@pytest.mark.checks("LOG-4")
+@pytest.mark.parametrize("is_bit", [False, True])
+def test_a_log_of_its_indexes_is_kept_against_a_longer_one(is_bit: bool, tmp_path: Path) -> None:
+    """The longer one has no entry of its indexes; one wrong bit of an index is not enough."""
+    folder = tmp_path / "t-0"
+    own = batches([10, 15, 20, 25], b"own")
+    other = batches([*range(0, 65, 5)], b"other")
+    data = b"".join(one for *_, one in own)
+    entry, time = offset_entries((9, len(own[0][2]))), time_entries((1019, 9))
+    write_segment(folder, data, 10, index=entry, timeindex=time)
+    time = time_entries((1009 if is_bit else 777, 9))
+    entry = offset_entries((9, 3))
+    write_segment(folder, b"".join(one for *_, one in other), index=entry, timeindex=time)
+    (told,) = salvage(folder, tmp_path / "saved")
+    is_kept = any(data in one.read_bytes() for one in (tmp_path / "saved/t-0").glob("*.log"))
+    assert is_kept is not is_bit
+    assert any(" it overlaps " in one for one in told.left_out) is is_bit
 
 
 def batches(bounds: list[int], word: bytes) -> list[Batch]:
@@ -166,3 +192,38 @@ def test_a_log_that_its_index_disproves_makes_no_other_one_odd() -> None:
     files[name_of(0, ".log")] = other.read_bytes()
     bases = sorted(int(name[:20]) for name in files if name.endswith(".log"))
     assert not overlapping_logs("/d", bases, bases, in_memory(files, "/d"))
+
+
+@pytest.mark.checks("DISK-63")
+def test_the_name_of_an_empty_last_log_is_told(tmp_path: Path) -> None:
+    """Offsets before it would be given again, and the salvage kept "everything"."""
+    folder = tmp_path / "t-0"
+    data = b"".join(one for *_, one in batches([*range(0, 25, 5)], b"own"))
+    write_segment(folder, data, index=b"", timeindex=b"")
+    data = b"".join(one for *_, one in batches([*range(20, 45, 5)], b"own"))
+    write_segment(folder, data, 20, index=b"", timeindex=b"")
+    write_segment(folder, b"", 900, index=b"", timeindex=b"")
+    (told,) = salvage(folder, tmp_path / "saved")
+    summary, _ = looked_at(folder)
+    assert told.unproven_offsets == summary.unproven_offsets == 860
+    assert [name_of(900, ".log") in one for one in told.doubts] == [True]
+    rename_segment(folder, 900, 40, ".log", ".index", ".timeindex")
+    (told,) = salvage(folder, tmp_path / "again")
+    assert told.is_whole
+
+
+@pytest.mark.checks("SEG-7")
+@pytest.mark.parametrize("is_one_right", [False, True])
+def test_a_whole_log_that_fits_no_entry_is_doubted(is_one_right: bool, tmp_path: Path) -> None:
+    """It begins after its name, and the salvage kept "everything"."""
+    folder = tmp_path / "t-0"
+    data = b"".join(one for *_, one in batches([*range(0, 25, 5)], b"own"))
+    write_segment(folder, data, index=b"", timeindex=b"")
+    data = b"".join(one for *_, one in batches([*range(700, 725, 5)], b"other"))
+    entry, time = offset_entries((9, 3), (14, 99)), time_entries((1029, 9), (1034, 14))
+    if is_one_right:
+        time = time_entries((1029, 9), (1704, 684))
+    write_segment(folder, data, 20, index=entry, timeindex=time)
+    (told,) = salvage(folder, tmp_path / "saved")
+    assert not told.is_whole
+    assert [name_of(20, ".log") in one for one in told.doubts] == [True] * (not is_one_right)

@@ -141,6 +141,22 @@ def test_a_followed_hint_loses_nothing_and_ends_the_finding(
         check_followed(found, replace(situation, path=path), folder, capsys)
 
 
+@pytest.mark.parametrize("name", ["plain", "plain-x", "plain-+3"])
+def test_a_folder_without_the_name_of_a_partition_is_saved(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """The command that was printed always failed: a salvage asks for the name TOPIC-N."""
+    monkeypatch.chdir(tmp_path)
+    damaged_copy(EXAMPLES["BATCH-3"], tmp_path).rename(name)
+    before = messages_in(tmp_path / name)
+    found = next(one for one in verify(name) if one.law == "BATCH-3")
+    made = [*follow(found.hint, tmp_path, capsys)]
+    assert not before.keys() - messages_in(made[-1]).keys()
+    assert [one.name for one in made[-1].iterdir() if "-" in one.name and one.is_dir()] == [
+        "plain-3" if name.endswith("+3") else "TOPIC-0"
+    ]
+
+
 TORN = "00000000000000000693.log"
 REFUSED = {
     "a batch in the middle": EXAMPLES["BATCH-3"],

@@ -77,6 +77,24 @@ def test_logs_of_zeros_alone_are_unreadable(tmp_path: Path) -> None:
     assert judged(folder)[1].verdict is not Verdict.UNREADABLE
 
 
+@pytest.mark.checks("DISK-6")
+@pytest.mark.parametrize("is_only", [False, True])
+def test_a_last_log_of_zeros_without_an_index_may_be_lost(is_only: bool, tmp_path: Path) -> None:
+    """It was "index damage only", or "sound", and the salvage kept "everything"."""
+    folder = tmp_path / "t-0"
+    if not is_only:
+        write_segment(folder, b"".join(BATCHES), index=b"", timeindex=b"")
+    write_segment(folder, bytes(6 * SIZE), 0 if is_only else 6)
+    (one,) = verify(folder, laws=["DISK-6"])
+    assert (one.severity, one.position) == (Severity.WARNING, 0)
+    _, summary = judged(folder)
+    assert (summary.lost_at_least, summary.lost_offsets) == (0, None)
+    assert summary.verdict is (Verdict.UNREADABLE if is_only else Verdict.READABLE_WITH_DEFECTS)
+    (told,) = salvage(folder, tmp_path / "saved")
+    assert (told.lost_offsets, told.are_more_lost, told.is_whole) == (0, True, False)
+    assert [doubt.partition(":")[0] for doubt in told.doubts] == [one.path]
+
+
 @pytest.mark.checks("DISK-25", "DISK-6")
 @pytest.mark.parametrize("index", [b"", INDEX[:16]])
 def test_a_preallocated_tail_is_no_loss(index: bytes, tmp_path: Path) -> None:
