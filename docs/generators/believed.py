@@ -70,7 +70,9 @@ No rule can decide these, and no other reader of the same bytes can:
   offsets out, if no index entry states it. What the batch states is believed.
 - Whether a compacted topic left offsets out before a block, or the block is another topic's.
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
-  it. The count of lost offsets is "at least" then.
+  it. The count of lost offsets is "at least" then. An entry before that batch does not state it,
+  nor does an index whose entries in the log are wrong more often than right: it is another log's.
+- A wrong bit in the last entry of a time index, if the log is torn before the batch of that entry.
 - Whose batches stayed, if of two that go on with each other one is kept and one is set aside; and
   what a log held that keeps batches before its name. The count is "at least" then too.
 - Whether the offsets between two logs, or before the first batch, are lost in a damaged partition

@@ -5,25 +5,31 @@ A broker writes a batch before its entries. So entries for offsets after the las
 the log held these, unless the log went on after a truncation: then its batches have timestamps at
 or above those of the entries that the truncation left.
 
-One wrong field proves nothing: an entry of the offset index counts if its position is beyond the
-end too, and one of the time index if its timestamp is above those of all batches. Wild bytes in
-place of an index prove nothing either: a log gets its next entry within NEAR_BYTES, and no clock
-shows a time after TIME_MAX.
+One wrong field proves nothing: an entry of the offset index counts if it leads behind the last
+batch that stays in the log too, and one of the time index if its timestamp is above those of all
+batches. Wild bytes in place of an index prove nothing either: a log gets its next entry within
+NEAR_BYTES, and no clock shows a time after TIME_MAX. An index whose entries in whole batches are
+wrong more often than right is of another log, and states nothing.
 
 Laws: SEG-7, DISK-9.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
+from segproof.kafka.batch_table import BatchTable, read_batch_headers, stacked
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
 from segproof.reading.index_entries import EntryFile, genuine_entries
+from segproof.reading.rows import Bools
+from segproof.stretches.kafka.facts import Int64s
 
 Block = NDArray[np.void]
+Ranges = Sequence[tuple[int, int]]
 NEAR_BYTES = 1 << 26
 """Bytes after the end of the log within which the first entry of lost batches points: more than
 one append and the interval between entries."""
@@ -31,60 +37,137 @@ TIME_MAX = 253_402_300_800_000
 """Milliseconds: the begin of the year 10,000."""
 
 
+class KeptEnd(NamedTuple):
+    """What is known of the batches of a last log."""
+
+    base_offset: int
+    """The offset in the name of the log."""
+    next_offset: int
+    """The offset after what is kept."""
+    position: int
+    """The byte after the last batch that stays in the log."""
+    is_broken: bool
+    """Whether anything but zeros follows there."""
+    is_damaged: bool
+    """Whether anything is wrong before that, or there."""
+    max_timestamp: int
+    """The largest timestamp in milliseconds; -1 without any."""
+    whole: Ranges
+    """The bytes from and to that whole batches have, in their order; ranges do not touch."""
+
+
 def indexed_end(
-    offsets: Iterable[Block],
-    times: Iterable[Block],
-    base_offset: int,
-    end: tuple[int, int],
-    max_timestamp: int,
-    *,
-    is_damaged: bool,
-    torn_end: int | None = None,
+    log: ReadOnlyFile,
+    end: KeptEnd,
+    offsets: Callable[[], Iterable[Block]],
+    times: Callable[[], Iterable[Block]],
+    is_other: Callable[[], bool] = lambda: False,
 ) -> int | None:
     """Return the offset after the last one that an index says the log held; None without any.
 
-    `offsets` and `times` are the genuine entries of the indexes, in blocks. `end` is the offset
-    after the last batch, and the byte of the log after it. If the log `is_damaged`, it is the byte
-    where the damage begins: the batch there may be torn, and its own entries prove no more than it.
-    `torn_end` is what `torn_end_of` says of it: time entries count from there on. `max_timestamp`
-    is the largest one of the batches.
+    `offsets` and `times` return the genuine entries of the indexes, in blocks. `is_other` returns
+    whether the offset index is of another log; it is asked last. Raises: OSError.
     """
-    next_offset, position = end
-    position += is_damaged
-    distance = next_offset - base_offset
+    found = _stated_end(log, end, offsets(), times())
+    if found is None:
+        return None
+    is_misled = is_other() or misleads(log, end.whole, end.base_offset, offsets())
+    own = () if is_misled else offsets()
+    return _stated_end(log, end, own, () if _misdates(log, end, times()) else times())
+
+
+def _stated_end(
+    log: ReadOnlyFile, end: KeptEnd, offsets: Iterable[Block], times: Iterable[Block]
+) -> int | None:
+    torn = _torn_end_of(log, end) if end.is_broken else None
+    # The batch there may be torn, and its own entries prove no more than it.
+    position = end.position + end.is_broken
+    distance = end.next_offset - end.base_offset
     held: list[Block] = []
     for block in offsets:
         beyond = block[(block["position"] >= position) & (block["offset"] >= distance)]
         if not held and len(beyond) and int(beyond["position"].min()) > position + NEAR_BYTES:
             break
         held += [beyond["offset"]] if len(beyond) else []
-    unproven = distance if torn_end is None else torn_end - base_offset
+    unproven, known = (distance, -1) if torn is None else (torn[0] - end.base_offset, torn[1])
     later: list[Block] = []
     largest = -1
     for block in times:
         beyond = block[block["offset"] >= distance]
         largest = max(largest, int(beyond["timestamp"].max(initial=-1)))
-        is_later = (beyond["timestamp"] > max_timestamp) & (beyond["timestamp"] < TIME_MAX)
+        is_later = beyond["timestamp"] > max(end.max_timestamp, known)
+        is_later &= beyond["timestamp"] < TIME_MAX
         later.append(beyond["offset"][is_later & (beyond["offset"] >= unproven)])
-    if 0 <= largest <= max_timestamp:
+    if 0 <= largest <= end.max_timestamp:
         return None  # the log went on after a truncation
-    is_unknown = is_damaged and torn_end is None
+    is_unknown = end.is_damaged and torn is None
     ends = [_last_of(found) for found in ((held,) if is_unknown else (held, later))]
-    known = [one for one in ends if one is not None]
-    return base_offset + max(known) + 1 if known else None
+    stated = [one for one in ends if one is not None]
+    return end.base_offset + max(stated) + 1 if stated else None
 
 
-def torn_end_of(log: ReadOnlyFile, position: int, next_offset: int) -> int | None:
-    """Return the offset after a batch that may be torn, as its header says; None if it does not.
+def misleads(log: ReadOnlyFile, whole: Ranges, base_offset: int, entries: Iterable[Block]) -> bool:
+    """Return whether most entries of an offset index that lead into whole batches are wrong.
 
-    It is a batch of magic 2 that continues the log. Raises: OSError.
+    A right one leads to the begin of a batch, and its offset is not before that. So does one that
+    lies as many bytes behind the batch of its offset as the entry beside it: bytes were cut out.
+    An offset that the log lacks before its end tells nothing. `whole` is as for `KeptEnd`.
+    Raises: OSError.
     """
-    header = log.pread(BATCH_HEADER_BYTES, position)
+    table = np.sort(_headers(log, whole), order="position")
+    starts, wrong = table["position"], 0
+    for block in entries if len(table) else ():
+        positions = block["position"].astype(np.int64)
+        offsets = block["offset"].astype(np.int64) + base_offset
+        rows = np.searchsorted(starts, positions, "right") - 1
+        is_inside = (rows >= 0) & (positions < (starts + table["size_bytes"])[rows])
+        is_right = (positions == starts[rows]) & (offsets >= table["base_offset"][rows])
+        held, is_held = _held(table, offsets)
+        apart = positions - held["position"]
+        is_cut = is_held & (apart > 0)
+        is_right[1:] |= is_cut[1:] & (apart[1:] == apart[:-1])
+        is_right[:-1] |= is_cut[:-1] & (apart[1:] == apart[:-1])
+        is_told = is_inside & (is_right | is_held | (offsets > table["last_offset"].max()))
+        wrong += int(np.count_nonzero(is_told)) - 2 * int(np.count_nonzero(is_told & is_right))
+    return wrong > 0
+
+
+def _misdates(log: ReadOnlyFile, end: KeptEnd, times: Iterable[Block]) -> bool:
+    """Return whether most entries of a time index for offsets of whole batches are wrong.
+
+    A right one has the largest timestamp of the batch with its offset. Raises: OSError.
+    """
+    table, wrong = _headers(log, end.whole), 0
+    for block in times if len(table) else ():
+        held, is_held = _held(table, block["offset"].astype(np.int64) + end.base_offset)
+        is_right = is_held & (held["max_timestamp"] == block["timestamp"])
+        wrong += int(np.count_nonzero(is_held)) - 2 * int(np.count_nonzero(is_right))
+    return wrong > 0
+
+
+def _held(table: BatchTable, offsets: Int64s) -> tuple[BatchTable, Bools]:
+    """Return a batch for each offset, and whether it holds that offset."""
+    ordered = np.sort(table, order="last_offset")
+    rows = np.searchsorted(ordered["last_offset"], offsets)
+    held = ordered[np.minimum(rows, len(ordered) - 1)]
+    return held, (held["base_offset"] <= offsets) & (offsets <= held["last_offset"])
+
+
+def _headers(log: ReadOnlyFile, whole: Ranges) -> BatchTable:
+    return stacked([read_batch_headers(log, *one).table for one in whole or [(0, 0)]])
+
+
+def _torn_end_of(log: ReadOnlyFile, end: KeptEnd) -> tuple[int, int] | None:
+    """Return the offset after a batch that may be torn, and its largest timestamp.
+
+    Its header says both. It is a batch of magic 2 that continues the log; None without one.
+    """
+    header = log.pread(BATCH_HEADER_BYTES, end.position)
     if len(header) < BATCH_HEADER_BYTES or BATCH["magic"].of(header) != 2:
         return None
     delta = BATCH["last_offset_delta"].of(header)
-    is_next = BATCH["base_offset"].of(header) == next_offset and delta >= 0
-    return next_offset + delta + 1 if is_next else None
+    is_next = BATCH["base_offset"].of(header) == end.next_offset and delta >= 0
+    return (end.next_offset + delta + 1, BATCH["max_timestamp"].of(header)) if is_next else None
 
 
 def _last_of(found: list[Block]) -> int | None:

@@ -4,16 +4,16 @@
 Laws: DISK-25.
 """
 
-from collections.abc import Iterable
 from contextlib import closing
-from typing import NamedTuple
+from functools import partial
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.inventory.named_ends import index_of
 from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.reading.index_entries import ENTRY_TYPES
 from segproof.reading.index_origins import is_of_other_log
-from segproof.reading.indexed_ends import Block, blocks_at, indexed_end, torn_end_of
+from segproof.reading.indexed_ends import KeptEnd, blocks_at, indexed_end
 from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.log_order import NamedLog
 from segproof.reading.offset_entries import entries_in
@@ -58,37 +58,16 @@ def is_cut(
     return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)
 
 
-class KeptEnd(NamedTuple):
-    """What is kept of the last log."""
-
-    next_offset: int
-    """The offset after it."""
-    position: int
-    """The byte after its batches; of a damaged log, where the damage begins."""
-    is_damaged: bool
-    max_timestamp: int
-    """The largest timestamp in milliseconds; -1 without any."""
-
-
 def indexed_end_of(log: NamedLog, end: KeptEnd, files: Files) -> int | None:
     """Return up to which offset the indexes of the last log say that it went; None: no further.
 
     Raises: OSError.
     """
-    torn_end = None
-    if end.is_damaged:
-        with closing(files.open(log.path)) as file:
-            torn_end = torn_end_of(file, end.position, end.next_offset)
-
-    def by(offsets: Iterable[Block]) -> int | None:
-        times = blocks_at(index_of(log.path, ".timeindex"), ".timeindex", files)
-        return indexed_end(
-            offsets, times, log.base_offset, (end.next_offset, end.position), end.max_timestamp,
-            is_damaged=end.is_damaged, torn_end=torn_end,
-        )  # fmt: skip
-
-    found = by(blocks_at(index_of(log.path), ".index", files))
-    return by(()) if found is not None and has_other_index(log, files) else found
+    offsets, times = (
+        partial(blocks_at, index_of(log.path, suffix), suffix, files) for suffix in ENTRY_TYPES
+    )
+    with closing(ReadableParts(files.open(log.path))) as file:
+        return indexed_end(file, end, offsets, times, lambda: has_other_index(log, files))
 
 
 def entries_beside(log: NamedLog, files: Files) -> Entries:

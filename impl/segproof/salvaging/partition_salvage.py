@@ -26,6 +26,7 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.reading.file_names import EPOCHS
+from segproof.reading.indexed_ends import KeptEnd
 from segproof.rebuilding.kept_files import copy_bytes
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.gap_ledger import GapLedger
@@ -33,7 +34,6 @@ from segproof.salvaging.gaps import Gap, LogGap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import (
-    KeptEnd,
     entries_beside,
     has_other_index,
     indexed_end_of,
@@ -68,6 +68,7 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.stretches.kafka.desk import Fate
 from segproof.stretches.kafka.facts import NO_ENTRIES, LogFacts
+from segproof.stretches.kafka.in_place import byte_ranges_of
 from segproof.stretches.kafka.log_spans import without_batches
 from segproof.stretches.spans import SpanKind
 from segproof.stretches.unreadable_blocks import ReadableParts
@@ -369,11 +370,13 @@ class _Salvage:
             ledger.miss(log.path, facts.zeros_from)
 
     def _kept_end(self, placed: PlacedPartition, number: int) -> KeptEnd:
-        facts, odd = placed.facts.logs[number], placed.fates_of(number).odd_from()
-        is_damaged = odd < facts.zeros_from
-        position = odd if is_damaged else facts.zeros_from
-        time = placed.last_time(number)
-        return KeptEnd(self._ledger.next_offset, position, is_damaged, time)
+        log, facts, fates = placed.logs[number], placed.facts.logs[number], placed.fates_of(number)
+        position = fates.stays_to()
+        is_broken, is_damaged = (one < facts.zeros_from for one in (position, fates.odd_from()))
+        return KeptEnd(
+            log.base_offset, self._ledger.next_offset, position, is_broken, is_damaged,
+            placed.last_time(number), byte_ranges_of(fates.rows[fates.is_whole]),
+        )  # fmt: skip
 
     # --- other logs
 

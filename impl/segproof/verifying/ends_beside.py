@@ -19,6 +19,7 @@ Not covered: segments that lack offsets without a proof (DISK-63). What is wrong
 import posixpath
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_TYPES, entries_found
-from segproof.reading.indexed_ends import blocks_at, indexed_end
+from segproof.reading.indexed_ends import KeptEnd, blocks_at, indexed_end, misleads
 from segproof.reading.keyless_records import MAX_BATCH_BYTES, are_of_records, has_keyless
 from segproof.reading.live_writer import wait_for_a_step
 from segproof.reading.log_extents import logs_from, said_first_offset
@@ -228,16 +229,20 @@ def _of_last(end: LogEnd, files: Files) -> SegproofError | None:
 
 def _indexed_end(end: LogEnd, files: Files) -> int | None:
     """Return the offset after the last one that the indexes of the last log name, or None."""
-    offsets, stamps = (blocks_at(end.path(suffix), suffix, files) for suffix in ENTRY_TYPES)
+    offsets, stamps = (partial(blocks_at, end.path(one), one, files) for one in ENTRY_TYPES)
     times = read_batch_headers(end.file, 0, end.position).table["max_timestamp"]
-    told = end.next_offset, end.position
-    largest = int(times.max(initial=-1))
-    found = indexed_end(offsets, stamps, end.base_offset, told, largest, is_damaged=False)
+    kept = KeptEnd(
+        end.base_offset, end.next_offset, end.position, False, False, int(times.max(initial=-1)),
+        [(0, end.position)],
+    )  # fmt: skip
+    found = indexed_end(end.file, kept, offsets, stamps)
     if found is not None or end.position == end.size_bytes:
         return found
+    if misleads(end.file, kept.whole, end.base_offset, offsets()):
+        return None
     # A cut and a truncation leave no zeros: any entry that leads into them is of a batch.
     beyond = -1
-    for block in blocks_at(end.path(".index"), ".index", files):
+    for block in offsets():
         is_there = (block["position"] >= end.position) & (block["position"] < end.size_bytes)
         is_there &= block["offset"] >= end.next_offset - end.base_offset
         beyond = max(beyond, int(block["offset"][is_there].max(initial=-1)))

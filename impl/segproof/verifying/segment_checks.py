@@ -9,6 +9,7 @@ Laws: DISK-4, DISK-5, LOG-4, and those of the checks.
 import posixpath
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -21,13 +22,14 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.index_origins import is_of_other_index, is_of_other_log
-from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
+from segproof.reading.indexed_ends import KeptEnd, entry_blocks, indexed_end, misleads
 from segproof.reading.keyless_records import MAX_BATCH_BYTES
 from segproof.reading.log_extents import logs_from
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.offset_entries import entries_of
 from segproof.reading.overlapping_logs import Overlap
 from segproof.stretches.kafka.facts import FramedLog
+from segproof.stretches.kafka.in_place import byte_ranges_of
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.copies_beside import copies_beside, hints_with
 from segproof.verifying.cut_out_checks import CutOutCheck
@@ -236,6 +238,11 @@ class SegmentCheck:
         for check in checks:
             check.hand_on(carry)
         carry.indexed_end = _indexed_end(log, carry)
+        is_last = log.segment.next_base_offset is None and carry.foreign_end is None
+        if carry.is_pointed_beyond and is_last and carry.indexed_end is None:
+            whole = [(0, log.scan.end_position)]
+            told = whole, log.segment.base_offset, entry_blocks(log.offsets)
+            carry.is_pointed_beyond = not misleads(log.file, *told)
         if carry.indexed_end and carry.damage and not carry.is_pointed_beyond:
             report_beyond_torn(log, carry.indexed_end)
         self.carry = carry
@@ -311,24 +318,28 @@ def _indexed_end(log: LogPass, carry: LogCarry) -> int | None:
     damage, end = carry.damage, carry.end_offset
     if log.segment.next_base_offset is not None or end is None:
         return None
-    position, largest, torn_end = log.scan.end_position, log.max_timestamp, None
+    position, largest, base = log.scan.end_position, log.max_timestamp, log.segment.base_offset
+    whole, is_broken = [(0, position)], False
     if damage is not None:
         if damage.unsearched_from is not None:
             return None
-        position, end = damage.position, max(damage.last_sound_offset + 1, log.segment.base_offset)
+        end, is_broken = max(damage.last_sound_offset + 1, base), damage.broken_from is not None
         largest = max(largest, -1 if damage.sound is None else damage.sound.max_timestamp)
-        torn_end = torn_end_of(log.file, position, end)
+        position = damage.position if damage.broken_from is None else damage.broken_from
+        whole = [(0, position)]
+        if carry.framed is not None:
+            rows = carry.framed.rows
+            position = position if is_broken else carry.framed.log.zeros_from
+            whole = byte_ranges_of(rows[~rows["is_mended"]])
     elif not carry.is_read:
         return None
-    base, told, is_damaged = log.segment.base_offset, (end, position), damage is not None
-
-    def by(offsets: OffsetIndexFile | None) -> int | None:
-        indexes = entry_blocks(offsets), entry_blocks(log.times)
-        return indexed_end(*indexes, base, told, largest, is_damaged=is_damaged, torn_end=torn_end)
-
-    found = by(log.offsets)
-    if found is not None and log.has_other_index:
-        found = by(None)
+    found = indexed_end(
+        log.file,
+        KeptEnd(base, end, position, is_broken, damage is not None, largest, whole),
+        partial(entry_blocks, log.offsets),
+        partial(entry_blocks, log.times),
+        lambda: log.has_other_index,
+    )
     is_odd = found is not None and carry.first_offset not in (None, base)
     # The indexes may be of another log, which has a wrong name: all logs are asked for that.
     return None if is_odd and log.begins_elsewhere(base) else found

@@ -72,6 +72,10 @@ class LogFates:
         was_searched = self.log.unsearched_from is None and not self.log.unreadable_bytes
         return was_searched and not (~is_inside & (self.rows["end"] > position)).any()
 
+    def stays_to(self) -> int:
+        """Return the byte after the last batch that stays in the log; 0 without one."""
+        return int(self.rows["end"][np.isin(self.fates, IN_PLACE)].max(initial=0))
+
     def odd_from(self) -> int:
         """Return the byte at which the first batch would begin that does not stay in the log.
 
