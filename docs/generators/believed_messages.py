@@ -56,8 +56,8 @@ UNKNOWN = """
   messages of a topic that was deleted and made again. Its messages are kept, and are in no queue if
   their numbers rule out those of the first units behind them.
 - **Three wrong units or more lead beyond the log.** `verify` says that the end of the log is lost
-  ({law}`RMQDISK-52`), also if the log has messages with their numbers. `salvage` asks for the
-  numbers, and counts none of these units.
+  ({law}`RMQDISK-52`), also if the log has messages with their numbers, or no unit of their file
+  is right. `salvage` asks for both, and counts none of these units.
 """
 
 
