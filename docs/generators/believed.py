@@ -57,7 +57,7 @@ What is read of one log alone takes the name of the next log as its limit, unles
 batches lie after that name.
 
 """
-UNTOLD = """
+UNTOLD = f"""
 ## What nothing tells
 
 No rule can decide these, and no other reader of the same bytes can:
@@ -69,6 +69,13 @@ No rule can decide these, and no other reader of the same bytes can:
 - The base offset of a last batch after a hole, or of any batch of a compacted log that leaves
   offsets out, if no index entry states it. What the batch states is believed.
 - Whether a compacted topic left offsets out before a block, or the block is another topic's.
+- Which one is right, if an index entry states a greater offset than its batch, and one bit is the
+  difference: no checksum covers either of them. What the batch states is believed.
+- Whether offsets that are missing between two batches that touch were lost before, if they are
+  fewer than {rules.ODD_JUMP_MIN}; or one of the two is foreign, or has a wrong offset. An earlier
+  salvage leaves such gaps. Both are kept.
+- Whether a lone block that fits into a hole of another log is the log's own, or another topic's
+  that says the same offsets. It is moved.
 - How far a partition went after its last whole batch, if no index, snapshot or checkpoint states
   it. The count of lost offsets is "at least" then. An entry before that batch does not state it,
   nor does an index whose entries in the log are wrong more often than right: it is another log's.
@@ -103,6 +110,10 @@ NUMBERS = {
     "PLACE-9, batches that leave no offset out": (
         rules.DENSE_BATCHES_MIN,
         "compaction leaves offsets out here and there: two prove little; 100 ask no short log",
+    ),
+    "PLACE-9, offsets that no log has room for": (
+        f"{rules.FAR_JUMP_MIN:,}",
+        "a log has less than 2^31 bytes, and 8 bytes are a small record, compressed",
     ),
     "PLACE-9, offsets that a last batch leaves out": (
         rules.ODD_JUMP_MIN,

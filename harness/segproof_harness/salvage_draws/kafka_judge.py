@@ -31,6 +31,9 @@ CLOCKS_APART_MS = 60_000
 """A timestamp may fall by less than this and tell nothing: the clocks of brokers differ."""
 UNKNOWN = "in no source"
 """What speaks against a batch whose content was nowhere before the damage."""
+LEFT_OUT_MIN = 64
+"""Offsets that are missing between two batches that touch, if that tells of a wrong offset. Fewer
+tell nothing: an earlier salvage leaves such gaps."""
 SEARCHED_BYTES = 24
 """A content is looked for by this many of its bytes first, which is faster for large batches."""
 
@@ -127,16 +130,18 @@ class Input:
     - offset taken: a batch of the partition that is in its place has one of its offsets; one that
       was moved away itself tells of no place;
     - order: a whole batch before it has later offsets, or one after it has earlier ones;
-    - room: more offsets are missing before or after it than bytes are there, and records have no
-      key: a topic with keys may be compacted, and then it leaves offsets out, even if it left none
-      out before the damage;
+    - room: more offsets are missing before or after it than bytes are there, LEFT_OUT_MIN at least
+      if no byte is, and records have no key: a topic with keys may be compacted, and then it
+      leaves offsets out, even if it left none out before the damage;
     - magic: its format is older than before it, or newer than after it; an upgrade explains others;
-    - leader epoch: it is lower than before it, or higher than after it;
+    - leader epoch: it is lower than before it, or higher than after it; neighbours whose own epoch
+      is damaged tell nothing;
     - producer: a batch of the same producer has a sequence that contradicts;
     - time: it is earlier than the batch before it, or later than the one after it, by more than
       CLOCKS_APART_MS and by more than times go back elsewhere in this partition, and brokers wrote
       both times: a client may state any time;
-    - index: an entry says another offset for its position.
+    - index: an entry says another offset for its position. A greater one that differs in one bit
+      tells nothing: the entry may be damaged as well as the batch.
 
     Its neighbours are batches of the longest row of rising offsets that the partition still has.
     """
@@ -187,7 +192,21 @@ class Input:
             for place in self.places
             if (place.batch.content, place.batch.offset) == (batch.content, batch.offset)
         ]
+        facts = facts or [*map(self._fact, self._behind_wrong_sizes(batch))]
         return min(facts, key=bool) if facts else "offset not in the input"
+
+    def _behind_wrong_sizes(self, batch: Batch) -> Iterator[Place]:
+        """Yield the places where a batch lies whole with its offset, but for its size or magic."""
+        header = batch.size - len(batch.content)
+        for number, data in enumerate(self.files):
+            at = data.find(batch.content) - header
+            if at >= 0 and data.startswith(batch.offset.to_bytes(8, signed=True), at):
+                place = self.contents.place(number, batch._replace(position=at))
+                yield from () if place is None else (place,)
+
+    def _is_epoch_right(self, place: Place) -> bool:
+        own = self.contents.own[place.batch.content]
+        return any(one.batch.leader_epoch == place.batch.leader_epoch for one in own)
 
     def _fact(self, place: Place) -> str:
         before = [one for one in self.row if _key(one) < _key(place)]
@@ -200,13 +219,17 @@ class Input:
             return "order"
         told = self._indexed.get((place.number, place.batch.position))
         if told is not None and told != place.last:
-            return "index"
+            is_even = told > place.last and (told ^ place.last).bit_count() == 1
+            if not is_even:
+                return "index"
+        earlier = next(filter(self._is_epoch_right, reversed(before)), None)
+        later = next(filter(self._is_epoch_right, after), None)
         facts = {
             "room": self.is_dense
             and not self.partition.is_compacted
             and (_lacks_room(one, place) or _lacks_room(place, two)),
             "magic": _is_older(place, one) or _is_older(two, place),
-            "leader epoch": _falls(one, place) or _falls(place, two),
+            "leader epoch": _falls(earlier, place) or _falls(place, later),
             "producer": self._is_out_of_sequence(place),
             "time": self._goes_back(one, place) or self._goes_back(place, two),
         }
@@ -266,7 +289,8 @@ def _lacks_room(one: Place | None, two: Place | None) -> bool:
     """Return whether more offsets are missing between two batches of a file than bytes."""
     if one is None or two is None or one.number != two.number:
         return False
-    return two.first - one.last - 1 > two.batch.position - one.batch.end
+    missing, room = two.first - one.last - 1, two.batch.position - one.batch.end
+    return missing > room if room else missing >= LEFT_OUT_MIN
 
 
 def _is_older(two: Place | None, one: Place | None) -> bool:

@@ -33,7 +33,7 @@ from segproof.reading.log_placement import LogPlacement, placement_of_log
 from segproof.reading.offset_entries import entries_of
 from segproof.reading.rows import Bools, shifted
 from segproof.stretches.kafka.facts import NO_ENTRIES
-from segproof.stretches.kafka.rules import is_odd_jump
+from segproof.stretches.kafka.rules import is_far_jump, is_odd_jump
 from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -359,10 +359,11 @@ class BatchCheck(LogCheck):
             where += f"; {behind} of them before the next segment, which begins at {following}"
         is_odd = behind <= 0 and reach is not None and self._is_odd_end()
         if is_odd:
-            where = (
-                f", before the last batch only: its base offset {self._due + self._missing} is one"
-                f" bit away from {self._due}, the next offset"
-            )
+            why = f"one bit away from {self._due}, the next offset"
+            if is_far_jump(self._due, self._due + self._missing):
+                why = "further away than a log has room for"
+            first = self._due + self._missing
+            where = f", before the last batch only: its base offset {first} is {why}"
         self._report.add(
             "DISK-19",
             f"{plural(self._missing, 'offset', 'is', 'are')} in no batch of this log, in"
@@ -387,11 +388,12 @@ class BatchCheck(LogCheck):
         return int(np.maximum(0, rows.first[order] - shifted(reach, -1) - 1).sum())
 
     def _is_odd_end(self) -> bool:
-        """Return whether the only gap of the last log is a bit of its last batch (PLACE-9)."""
+        """Return whether the only gap of the last log is of a wrong last batch (PLACE-9)."""
         if self._segment.next_base_offset is not None or self._gaps > 1:
             return False
         is_last = self._before_gap == self._batches - 1
-        if not is_last or not is_odd_jump(self._due, self._due + self._missing):
+        jump = self._due, self._due + self._missing
+        if not is_last or not (is_odd_jump(*jump) or is_far_jump(*jump)):
             return False
         if self._placed is None:
             sound_to = self._log.scan.end_position if self._log.is_sound else 0

@@ -52,6 +52,46 @@ def test_the_checkpoint_of_epochs_tells_old_sectors(line: str, expected: str) ->
     assert expected.split() == told(facts, placement)
 
 
+@pytest.mark.checks("EPOCH-1")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("~ 0-9v1e-1? 10-19v1e-1? ~ 20-29e0 30-39e0 40-49e0", "aside " * 2 + "kept " * 3),
+        ("~ 0-9v1e-1 10-19v1e-1 20-29e0 30-39e0 40-49e0", "kept " * 5),
+        ("~ 0-9v1e-1? 10-19v1e-1? 20-29v1e-1? ~ 30-39e0 40-49e0", "kept " * 5),
+    ],
+    ids=["another topic's", "the log tells where the epoch begins", "the checkpoint is wrong"],
+)
+def test_the_checkpoint_of_epochs_tells_where_magic_2_begins(line: str, expected: str) -> None:
+    """From the first epoch on, all batches have one; a checkpoint is not believed against more."""
+    facts = replace(facts_of(line, named=0), epochs=((0, 0),))
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert expected.split() == told(facts, placement)
+
+
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("0-9i 10-19e0 ~ 20-29e1w? 30-39e2? ~ 40-49e2i 50-59e2", "kept kept aside aside kept kept"),
+        (
+            "=0 1-9 10-19 ~ | =20 21-29 30-39 ~ | =60 0-4 5-9 10-14 15-19 20-24 25-29 30-34 35-39 ~",
+            "kept " * 4 + "aside " * 8,
+        ),
+        ("0-9 10-19k ~ | =1000000000 ~ 1000000010-1000000019", "kept kept kept"),
+    ],
+    ids=["an entry leads into a block of two epochs", "two logs have these offsets by their names",
+         "the name of the log explains the jump"],
+)  # fmt: skip
+def test_more_facts(line: str, expected: str) -> None:
+    """What a block or a log states counts as a whole, and a name explains missing offsets."""
+    facts = facts_of(line)
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert expected.split() == told(facts, placement)
+
+
 def test_each_rule_has_examples_of_both_kinds() -> None:
     """And its number; the last rule spares nothing."""
     shown = {(one.rule, one.is_spared) for one in EXAMPLES}

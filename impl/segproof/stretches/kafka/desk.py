@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.facts import (
@@ -19,6 +20,7 @@ from segproof.stretches.kafka.facts import (
     Facts,
     Int64s,
     Part,
+    Reach,
     Rows,
 )
 
@@ -28,6 +30,8 @@ meet the other one are cut again: so of a million batches, those that meet are f
 and each round reads headers only."""
 
 
+KIND = ["epoch", "magic"]
+"""What all batches of a leader share."""
 RUN_MAX = 1 << 20
 """Batches of a run that count, at most. With entries a run weighs less than 2^21, so a sum over
 2^42 batches is an int64."""
@@ -132,6 +136,7 @@ def _inserted(values: Int64s, places: Int64s, added: Int64s) -> Int64s:
 def other_epochs(facts: Facts) -> Bools:
     """Return the rows of an epoch that had other offsets, as the checkpoint of epochs states.
 
+    A batch before magic 2 has no epoch: none lies behind the begin of one.
     A start of the log that is deleted raises the first offset of the first epoch. A checkpoint that
     contradicts as many bytes as it confirms is another log's. A begin that differs from the one in
     the log, where batches go on from the epoch before, is wrong.
@@ -158,6 +163,7 @@ def other_epochs(facts: Facts) -> Bools:
     is_known = (epochs[at] == rows["epoch"]) & (rows["magic"] == 2)
     is_other: Bools = (at > 0) & (rows["first"] < begins[at]) | (rows["last"] >= ends[at])
     is_other &= is_known
+    is_other |= (rows["magic"] < 2) & (rows["last"] >= begins[0])
     sizes = rows["end"] - rows["start"]
     if sizes[is_other].sum() >= sizes[is_known & ~is_other].sum():
         return np.zeros_like(is_other)
@@ -320,6 +326,33 @@ class Desk:
         weights: Int64s = (batches + RUN_MAX * is_led).astype(np.int64)[run]
         return weights
 
+    @cached_property
+    def evidence(self) -> NDArray[np.int8]:
+        """How good the evidence is that a row lies in its place.
+
+        2: an index entry states its offset; 1: sizes or an index lead to it, and it is not below
+        the name of its log; else 0. A name above all that lies in the log tells nothing, unless
+        other logs that lie within their names have these offsets: two of them, or as many bytes.
+        """
+        rows = self.rows
+        bases = np.array([log.base_offset for log in self.logs], np.int64)[rows["log"]]
+        is_led, sizes = rows["reach"] > Reach.SEARCH, rows["end"] - rows["start"]
+        is_named = (rows["first"] >= bases) & is_led
+        has_named = np.bincount(rows["log"], is_named, len(self.logs)) > 0
+        is_believed = is_named.copy()
+        for log in np.unique(rows["log"][~has_named[rows["log"]]]).tolist():
+            is_own = (rows["log"] == log) & is_led
+            first = rows["first"].min(where=is_own, initial=INT64_MAX)
+            last = rows["last"].max(where=is_own, initial=-1)
+            takers = np.unique(
+                rows["log"][is_named & (rows["first"] <= last) & (first <= rows["last"])]
+            )
+            is_less = sizes[is_named & np.isin(rows["log"], takers)].sum() < sizes[is_own].sum()
+            is_believed |= is_own & bool(not len(takers) or (len(takers) == 1 and is_less))
+        evidence: NDArray[np.int8] = is_believed.astype(np.int8)
+        evidence[rows["is_indexed"]] = 2
+        return evidence
+
     # --- what is kept
 
     def is_end_broken(self) -> bool:
@@ -398,14 +431,15 @@ class Desk:
         holes: Int64s = np.where(is_missing & (len(self.kept) > 0), places, -1)
         return holes
 
-    def groups(self) -> list[Group]:
-        """Return the kept rows in groups that touch, and whose leader epoch is equal.
+    def groups(self, *, is_joined: bool = False) -> list[Group]:
+        """Return the kept rows in groups that touch, of one leader epoch and one magic.
 
-        A group ends where offsets are left out that no compaction took.
+        With `is_joined` epochs and magics may change in a group. A group ends where offsets are
+        left out that no compaction took.
         """
-        epochs = self.rows["epoch"][self.kept]
+        kinds = self.rows[KIND][self.kept]
         is_apart = ~self.touch(self.kept[:-1], self.kept[1:])
-        is_border = is_apart | (epochs[1:] != epochs[:-1])
+        is_border = is_apart | (kinds[1:] != kinds[:-1]) & (not is_joined)
         lasts = (self.firsts + self.spans)[self.kept]
         is_border |= self.is_keyless[self.kept[:-1]] & (self.kept_firsts[1:] > lasts[:-1] + 1)
         borders = (np.flatnonzero(is_border) + 1).tolist()

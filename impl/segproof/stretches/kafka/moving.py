@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segproof.stretches.kafka.desk import Desk, Fate, Hole
-from segproof.stretches.kafka.facts import EDGE_BATCHES, Int64s, Reach, Rows
+from segproof.stretches.kafka.facts import EDGE_BATCHES, Int64s, Rows
 from segproof.stretches.kafka.strangers import contradicts, sequences_agree
 
 SECTOR_BYTES = 512
@@ -56,8 +56,10 @@ def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
     is_lone = int(desk.rows["batches"][block].sum()) == 1
     speaks = fills
     if not is_lone:
+        speaks = fills or _follows_copy(desk, block)
+    if not is_lone and bounds != (first, last):
         fills_most = last - first > (bounds[1] - bounds[0]) // 2
-        speaks = fills or fills_most or _follows_copy(desk, block) or _has_room(desk, block, hole)
+        speaks = speaks or fills_most or _has_room(desk, block, hole)
     speaks = speaks or _fill_together(desk, block, hole) or _is_exchanged(desk, block, hole)
     speaks = speaks or _is_moved_by_sectors(desk, block, hole)
     around = _around(desk, block, hole)
@@ -79,18 +81,20 @@ def _goes_on_otherwise(desk: Desk, block: list[int]) -> bool:
         if not 0 <= beside < len(rows) or desk.fates[beside] != Fate.UNDECIDED:
             continue
         goes_on = rows["last"][one] + 1 == rows["first"][other] and desk.touches(one, other)
-        if goes_on and desk.run_weights[beside] < _weight_there(desk, beside):
+        there = _kept_there(desk, beside) if goes_on else desk.kept[:0]
+        is_less = desk.run_weights[beside] < desk.run_weights[there]
+        if bool((is_less | (desk.evidence[beside] < desk.evidence[there])).any()):
             return True
     return False
 
 
-def _weight_there(desk: Desk, row: int) -> int:
-    """Return the weight of the heaviest run of kept rows with offsets of a row; 0 without one."""
+def _kept_there(desk: Desk, row: int) -> Int64s:
+    """Return kept rows with offsets of a row, EDGE_BATCHES at most: the first ones."""
     first, last = int(desk.rows["first"][row]), int(desk.rows["last"][row])
     begin = int(np.searchsorted(desk.kept_firsts, first, "right"))
     begin -= bool(begin and desk.last(int(desk.kept[begin - 1])) >= first)
     end = int(np.searchsorted(desk.kept_firsts, last, "right"))
-    return int(desk.run_weights[desk.kept[begin:end]].max(initial=0))
+    return desk.kept[begin : min(end, begin + EDGE_BATCHES)]
 
 
 def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows, Rows]:
@@ -232,37 +236,27 @@ def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
     return False
 
 
-def _room(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None:
+def _room(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int]:
     """Return how many bytes a block takes up, and how many the hole has.
 
     The hole lies between two kept rows that are in their place. Blocks that were moved into the
     hole already take room in it. At the end of the partition offsets would be missing before the
-    block: each takes as many bytes as in the densest batch. None if the hole holds only batches
-    that a search found: two blocks may have changed places, so it has room.
+    block: each takes as many bytes as in the densest batch.
     """
     place = _place_in(desk, hole)
     before, after = _in_place_around(desk, place)
-    row_before = int(desk.kept[before]) if before >= 0 else None
-    row_after = int(desk.kept[after]) if after < len(desk.kept) else None
     wanted = sum(map(desk.bytes_of, [*block, *desk.kept[before + 1 : after].tolist()]))
-    between = np.empty(0, np.int64)
-    if row_after is not None and row_after < block[0]:
-        between = np.arange(row_after, block[0])
-    elif row_before is not None and block[-1] < row_before:
-        between = np.arange(block[-1] + 1, row_before + 1)
-    if len(between) and bool((desk.rows["reach"][between] == Reach.SEARCH).all()):
-        return None
     start, end = _bytes_around(desk, place)
-    if row_after is None and row_before is not None:  # no offset after it bounds the hole
-        missing = int(desk.rows["first"][block[0]]) - desk.last(row_before) - 1
+    if after == len(desk.kept) and before >= 0:  # no offset after it bounds the hole
+        missing = int(desk.rows["first"][block[0]]) - desk.last(int(desk.kept[before])) - 1
         wanted += missing * desk.fewest_bytes()
     return wanted, end - start
 
 
 def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
     """Return whether the hole is as long as the block, in bytes."""
-    room = _room(desk, block, hole)
-    return room is None or room[0] <= room[1]
+    wanted, room = _room(desk, block, hole)
+    return wanted <= room
 
 
 def _takes_up(desk: Desk, block: list[int], hole: Hole) -> bool:
@@ -270,5 +264,5 @@ def _takes_up(desk: Desk, block: list[int], hole: Hole) -> bool:
 
     Or none, as where a block was cut out and written elsewhere.
     """
-    room = _room(desk, block, hole)
-    return room is None or room[1] in (0, room[0])
+    wanted, room = _room(desk, block, hole)
+    return room in (0, wanted)

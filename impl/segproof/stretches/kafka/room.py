@@ -43,16 +43,18 @@ def forget_room(desk: Desk, groups: list[Group]) -> bool:
 
 
 def without_room(desk: Desk, groups: list[Group]) -> list[int]:
-    """Return the rows of a group that has no room for the offsets missing beside it.
+    """Return the rows of groups that have no room for the offsets missing beside them.
 
-    A search found it. Of two such groups it is the one to which no entry leads, or else that has
-    fewer bytes.
+    A search found them. Of two such groups it is the one to which no entry leads, or else that has
+    fewer bytes; of three that lie side by side, the first two are asked.
     """
+    rows, after = list[int](), -1
     for one, two in _roomless(desk, groups):
         found = _searched(desk, one, two)
-        if found:
-            return min(found, key=lambda rows: _weight(desk, rows))
-    return []
+        if found and one.rows[0] != after:
+            rows += min(found, key=lambda rows: _weight(desk, rows))
+            after = two.rows[0]
+    return rows
 
 
 def _searched(desk: Desk, *groups: Group) -> list[list[int]]:

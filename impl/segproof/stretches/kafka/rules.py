@@ -7,20 +7,19 @@ bytes: so tests draw facts whose truth they know.
 Laws: BATCH-3, BATCH-19, EPOCH-1, PROD-3.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.integers import INT64_MAX
-from segproof.stretches.kafka.desk import Desk, Fate, Group
-from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Reach, Rows
+from segproof.stretches.kafka.desk import KIND, Desk, Fate, Group
+from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Rows
 from segproof.stretches.kafka.moving import belongs, blocks, lies_beside, lies_there
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.room import forget_room, without_room
 from segproof.stretches.kafka.strangers import contradicts
+from segproof.stretches.kafka.suspects import contradicts_beside, is_elsewhere, note_suspects
 
 DENSE_BATCHES_MIN = 17
 """Batches in a row that leave no offset out, so that compaction is not at work in the log.
@@ -30,13 +29,14 @@ ODD_JUMP_MIN = 64
 """Offsets that a last batch leaves out, at least, if one bit of its base offset is wrong. A gap of
 1 or 2 offsets, which compaction or a salvage has left, is one bit of the offset half of the time;
 one of 64 to 127 in one of 128 cases."""
+FAR_JUMP_MIN = 1 << 28
+"""Offsets that no damage took between two batches of a log: a log has less than 2^31 bytes, and
+records of 8 bytes are as small as compressed ones are."""
 FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
 5 at most: all that a search found weighs less than one such batch.
 """
-KIND = ["epoch", "magic"]
-"""What all batches of a leader share."""
 WEIGHT = 3
 """Weight of a batch; each neighbour that leaves no offset out between adds 1. So two batches that
 go on never outweigh two that do not, and one more."""
@@ -57,79 +57,7 @@ class Rule:
 
 def _unloadable(desk: Desk) -> None:
     desk.decide(np.flatnonzero(~desk.rows["is_loadable"]), Fate.ASIDE)
-    _note_suspects(desk)
-
-
-# --- suspects: the place states another base offset
-
-
-def _note_suspects(desk: Desk) -> None:
-    """Note the batches whose place states another base offset, to the last offset.
-
-    Nothing before a suspect and after it is lost: it touches batches there, or names of logs.
-    """
-    rows, due = desk.rows, _due(desk)
-    is_stated = (due >= 0) & (due != desk.firsts) & (desk.fates == Fate.UNDECIDED)
-    is_stated &= rows["is_movable"] & (rows["batches"] == 1)
-    stated = np.flatnonzero(is_stated)
-    near = np.flatnonzero(np.isin(rows["mark"], rows["mark"][stated])) if len(stated) else stated
-    counts = Counter(map(desk.content_of, near.tolist()))
-    suspects = {  # a copy lies where it does not belong
-        row: int(due[row]) for row in stated.tolist() if counts[desk.content_of(row)] == 1
-    }
-    if _leaves_out(desk, stated):
-        suspects = {
-            row: first for row, first in suspects.items()
-            if (first ^ int(desk.firsts[row])).bit_count() == 1 or _is_far(desk, row)
-        }  # fmt: skip
-    desk.suspects = suspects
-
-
-def _leaves_out(desk: Desk, stated: Int64s) -> bool:
-    """Return whether offsets are left out between rows that touch; those of suspects don't count.
-
-    Then a batch may fit exactly by chance, since its neighbour's offset is wrong.
-    """
-    rows, numbers = desk.rows, np.arange(len(desk.rows))
-    is_apart = (rows["first"][1:] > rows["last"][:-1] + 1) & desk.touch(numbers[:-1], numbers[1:])
-    is_apart &= ~np.isin(numbers[1:], stated) & ~np.isin(numbers[:-1], stated)
-    return bool(is_apart.any() or rows["leaps"].any())
-
-
-def _is_far(desk: Desk, row: int) -> bool:
-    """Return whether a batch contradicts two batches on one side, or the name of a log.
-
-    A batch contradicts only one if it is right, and that one has a wrong offset.
-    """
-    rows, log = desk.rows, desk.logs[desk.rows["log"][row]]
-    first, last = int(rows["first"][row]), int(rows["last"][row])
-    if first < log.base_offset or log.limit <= last:
-        return True
-    after, before = rows[row + 1 : row + 3], rows[max(0, row - 2) : row]
-    is_after = int(after["batches"][after["first"] <= last].sum()) > 1
-    return is_after or int(before["batches"][before["last"] >= first].sum()) > 1
-
-
-def _due(desk: Desk) -> Int64s:
-    """Return the base offset that its place states for each row, to the last offset; or -1."""
-    rows, spans, numbers = desk.rows, desk.spans, np.arange(len(desk.rows))
-    if not len(rows):
-        return spans
-    touches = desk.touch(numbers[:-1], numbers[1:])
-    before = np.append(-1, np.where(touches, rows["last"][:-1] + 1, -1))
-    is_within = np.append(rows["log"][:-1] == rows["log"][1:], False)
-    after = np.append(np.where(touches, rows["first"][1:], -1), -1)
-    at_end = np.where(~is_within & desk.ends_log(numbers), desk.nexts[rows["log"]], -1)
-    after = np.where(is_within, after, at_end)
-    is_exact = (before >= 0) & (spans >= 0) & (before + spans + 1 == after)
-    named = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
-    is_first = (rows["start"] == 0) & (spans >= 0)
-    is_named = is_first & (named + spans + 1 == after)
-    bits = rows["first"] ^ named
-    is_bit = is_first & (rows["first"] < named) & (bits & (bits - 1) == 0)
-    is_bit &= (after >= 0) | desk.ends_log(numbers)  # before damage it may be any topic's
-    is_named |= is_bit & (named + spans < np.where(after < 0, INT64_MAX, after))
-    return np.where(is_exact, before, np.where(is_named, named, -1))
+    note_suspects(desk)
 
 
 def _falling(desk: Desk) -> None:
@@ -181,7 +109,7 @@ def _chain(desk: Desk) -> Int64s:
     reached = np.append(-1, np.maximum.accumulate(lasts)[:-1])
     following = np.append(np.minimum.accumulate(firsts[::-1])[-2::-1], INT64_MAX)
     is_free = (reached < firsts) & (lasts < following)
-    evidence = _evidence(desk)[able]
+    evidence = desk.evidence[able]
     evidence[(own["start"] == 0) & (firsts == bases[own["log"]])] = 2  # its name states it
     evidence[[one for one in _one_bit_off(own, bases) if not own["is_indexed"][one]]] = 0
     evidence[desk.is_other_epoch[able]] = -1
@@ -230,33 +158,12 @@ def _one_bit_off(rows: Rows, bases: Int64s) -> list[int]:
 
 
 def _exact_place(desk: Desk) -> None:
-    """Keep the suspects whose own offsets are not missing elsewhere."""
-    rows = [row for row in desk.suspects if not _is_elsewhere(desk, row)]
+    """Keep the suspects whose own offsets are not missing elsewhere, if nothing contradicts."""
+    rows = [
+        row for row in desk.suspects
+        if not any(told(desk, row) for told in (is_elsewhere, contradicts_beside))
+    ]  # fmt: skip
     desk.restore(rows, [desk.suspects[row] for row in rows])
-
-
-def _is_elsewhere(desk: Desk, row: int) -> bool:
-    """Return whether the offsets that a suspect states may be missing elsewhere.
-
-    If a single bit explains its offsets, exactly these have to be missing there.
-    Outside of all that is kept every offset is missing. There it counts if the suspect leads on, or
-    if it states offsets as near as the partition is long, and no single bit explains them: then it
-    may be a copy of a batch that is lost there.
-    """
-    first, last = int(desk.rows["first"][row]), int(desk.rows["last"][row])
-    hole = desk.around(first, last)
-    if hole is None:
-        return False
-    is_bit = (first ^ desk.suspects[row]).bit_count() == 1
-    if hole.before is not None and hole.after is not None:
-        is_exact = (hole.first, hole.last) == (first, last)
-        is_missing = not desk.touches(hole.before, hole.after) or not desk.is_compacted()
-        return is_missing and (is_exact or not is_bit)
-    if (first == hole.first) if hole.after is None else (last == hole.last):
-        return True
-    begin, end = int(desk.firsts[desk.kept[0]]), desk.last(int(desk.kept[-1]))
-    away = first - end if hole.after is None else begin - last
-    return away <= end - begin and not is_bit
 
 
 def _foreign(desk: Desk) -> None:
@@ -267,10 +174,12 @@ def _foreign(desk: Desk) -> None:
     groups = desk.groups() if len(desk.kept) else []
     if forget_room(desk, groups):
         groups = desk.groups()
-    desk.set_aside([*_below_names(desk, groups), *_denied(desk, groups)])
+    joined = desk.groups(is_joined=True) if groups else []
+    denied = [*_denied(desk, groups), *_denied(desk, joined)]
+    desk.set_aside([*_below_names(desk, groups), *denied])
     while len(desk.kept):
-        groups = desk.groups()
-        strange = _strange(desk, groups) or without_room(desk, groups)
+        groups, joined = desk.groups(), desk.groups(is_joined=True)
+        strange = _strange(desk, groups) or _strange(desk, joined) or without_room(desk, groups)
         if not strange:
             break
         desk.set_aside(strange)
@@ -286,7 +195,7 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     neighbour is enough at an end of the partition, where no group between two is strange, and no
     other group is of the same epoch, or the group after the neighbour contradicts too.
     """
-    levels = _evidence(desk).tolist()
+    levels = np.where(desk.is_other_epoch, 0, desk.evidence).tolist()
     weights = [
         sum(desk.bytes_of(row) * FIRM ** levels[row] for row in group.rows) for group in groups
     ]
@@ -310,13 +219,18 @@ def _strange(desk: Desk, groups: list[Group]) -> list[int]:
     strange = strange or less_sure
     if strange or len(groups) < 2:
         return strange
-    kinds = [desk.rows[KIND][group.rows[0]] for group in groups]
+    kinds = desk.rows[KIND]
     for is_end, inner in (False, range(1, len(groups))), (True, range(len(groups) - 2, -1, -1)):
         end = -1 if is_end else 0
         if groups[end].is_at_damage:
             against = _against_end(desk, groups, [groups[number].rows for number in inner], is_end)
             weight = sum(weights[number] for number in inner[:against])
-            if weights[end] < weight and (against > 1 or kinds.count(kinds[end]) == 1):
+            # Of groups of several epochs only the near end counts against what a search found.
+            near = [groups[number].rows for number in inner]
+            near = near if weights[end] >= FIRM else [[rows[end]] for rows in near]
+            others = [row for rows in near for row in rows]
+            is_new = not (kinds[others] == kinds[groups[end].rows[-1 - end]]).any()
+            if weights[end] < weight and (against > 1 or is_new):
                 strange += groups[end].rows
     return strange
 
@@ -330,33 +244,6 @@ def _against_end(desk: Desk, groups: list[Group], others: list[list[int]], is_en
         if not contradicts(*((beside, *ends, NO_ROWS) if is_end else (NO_ROWS, *ends, beside))):
             return number
     return len(others)
-
-
-def _evidence(desk: Desk) -> NDArray[np.int8]:
-    """Return how good the evidence is that a batch lies in its place.
-
-    2: an index entry states its offset; 1: sizes or an index lead to it, and it is not below the
-    name of its log; else 0. A name above all that lies in the log tells nothing, unless other logs
-    that lie within their names have these offsets, and as many bytes.
-    """
-    rows = desk.rows
-    bases = np.array([log.base_offset for log in desk.logs], np.int64)[rows["log"]]
-    is_led, sizes = rows["reach"] > Reach.SEARCH, rows["end"] - rows["start"]
-    is_named = (rows["first"] >= bases) & is_led
-    has_named = np.bincount(rows["log"], is_named, len(desk.logs)) > 0
-    is_believed = is_named.copy()
-    for log in np.unique(rows["log"][~has_named[rows["log"]]]).tolist():
-        is_own = (rows["log"] == log) & is_led
-        first = rows["first"].min(where=is_own, initial=INT64_MAX)
-        last = rows["last"].max(where=is_own, initial=-1)
-        takers = np.unique(
-            rows["log"][is_named & (rows["first"] <= last) & (first <= rows["last"])]
-        )
-        is_less = sizes[is_named & np.isin(rows["log"], takers)].sum() < sizes[is_own].sum()
-        is_believed |= is_own & bool(not len(takers) or is_less)
-    evidence: NDArray[np.int8] = is_believed.astype(np.int8)
-    evidence[rows["is_indexed"]] = 2
-    return evidence
 
 
 def _below_names(desk: Desk, groups: list[Group]) -> list[int]:
@@ -445,9 +332,11 @@ def _odd_end(desk: Desk) -> None:
         return  # the log's name states it too
     if log.next_base_offset is not None:
         return  # it is the last one of a log that is placed alone, or the next one is empty
-    is_odd = is_odd_jump(desk.last(before) + 1, int(desk.firsts[row]))
-    # A hole between explains the jump.
-    if not (is_last and is_odd and desk.touches(before, row)):
+    due, first = desk.last(before) + 1, int(desk.firsts[row])
+    # A hole between explains a jump of one bit.
+    is_odd = is_odd_jump(due, first) and desk.touches(before, row)
+    is_odd |= is_far_jump(max(due, log.base_offset), first)
+    if not (is_last and is_odd):
         return
     if desk.rows["is_keyless"][before] or _are_dense(desk, desk.kept[-2::-1].tolist()):
         desk.set_aside([row])
@@ -456,6 +345,11 @@ def _odd_end(desk: Desk) -> None:
 def is_odd_jump(due: int, first: int) -> bool:
     """Return whether `first` is one bit away from `due`, and ODD_JUMP_MIN or more above it."""
     return first - due >= ODD_JUMP_MIN and (first ^ due).bit_count() == 1
+
+
+def is_far_jump(due: int, first: int) -> bool:
+    """Return whether more offsets lie between two batches than one log has room for."""
+    return first - due >= FAR_JUMP_MIN
 
 
 def _are_dense(desk: Desk, rows: list[int]) -> bool:
@@ -514,7 +408,7 @@ RULES = (
          "An index states nothing if more of its entries are wrong than right. A batch in a value"
          " of a broken record weighs less than the batches of the log, since a search found it. A"
          " name above all that lies in its log tells nothing, unless other logs have these offsets"
-         " by their names, and as many bytes.",
+         " by their names: two of them, or one with as many bytes.",
          _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"
@@ -522,20 +416,33 @@ RULES = (
          " log is the neighbour of its first batch, which gets it as base offset too if it states"
          " one below that, one bit is the difference, and no damage follows. In a compacted log one"
          " bit must be the difference, or the batch must contradict more than one neighbour.",
-         "A copy gets no other base offset, and neither does a batch whose own offsets are missing"
-         " elsewhere. A place states nothing if more offsets are missing there than the batch has.",
+         "A copy gets no other base offset. Neither does a batch whose own offsets are missing"
+         " elsewhere, or that states the name of another log, at whose begin no batch states it;"
+         " nor one whose magic or leader epoch contradicts the batches that it touches. A place"
+         " states nothing if more offsets are missing there than the batch has.",
          _exact_place),
     Rule("PLACE-5", "foreign",
-         "A block beside damage is set aside if it contradicts what is kept around it: its"
-         " leader epoch falls, its producer's sequence does not follow, both sides have another"
-         " magic, the magic falls, a broker's timestamp is a day off, its log's name is above it,"
-         " or a search found it and more offsets than bytes are missing beside it after a record"
-         " without a key, behind which compaction leaves nothing out. What it contradicts has more"
-         " bytes to which sizes lead, or else more bytes. At an end of the partition one neighbour"
-         " is enough. So is a block behind damage set aside into which an entry of a right index"
-         " leads with another offset than it has, and none with one that it has; two such entries"
-         " are needed if no byte is lost before it. A block behind damage is set aside too if its"
-         " leader epoch had other offsets, as the partition's checkpoint of epochs states.",
+         """\
+A block beside damage is set aside if it contradicts what is kept around it:
+
+- its leader epoch falls;
+- its magic falls, or both sides have another magic;
+- its producer's sequence does not follow;
+- a broker's timestamp is a day off;
+- the name of its log is above it;
+- a search found it, and more offsets than bytes are missing beside it after a record without a key,
+  behind which compaction leaves nothing out.
+
+What it contradicts has more bytes to which sizes lead, or else more bytes. Batches that touch are
+one block; if their magic or leader epoch changes, each part of the block is asked first. At an end
+of the partition one neighbour is enough.
+
+A block behind damage is set aside, too,
+
+- if an entry of a right index leads into it with another offset than it has, and none with one that
+  it has; two such entries are needed if no byte is lost before it;
+- if its leader epoch had other offsets, as the partition's checkpoint of epochs states, or if it
+  has none, and lies behind the first epoch of the checkpoint.""",
          "Two neighbours that contradict each other tell nothing of a block between them. A new"
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
@@ -555,25 +462,35 @@ RULES = (
          "A batch whose offsets rise stays: a disk may have written it there. So does a batch after"
          " a wrong size: lengths and size do not agree there.", _inside_torn),
     Rule("PLACE-8", "moved",
-         "A block goes where its offsets are missing, if bytes are missing there too, nothing"
-         " around contradicts it, and one thing speaks for it: it has more than half of the"
-         " missing offsets, or fills the hole together with others (a single batch far off fills it"
-         " byte for byte, if sizes lead to what lies between); the hole has room for its bytes; a"
-         " copy of a kept batch leads on to it; sequences do; another block lies where it belongs,"
-         " and belongs where it lies; it lies whole sectors from the batch that it follows. It"
-         " stays out if the batch beside it continues its offsets, and a longer run of batches, or"
-         " one to which entries lead, has these offsets: then both are of another log.",
+         """\
+A block goes where its offsets are missing, if bytes are missing there too, nothing around
+contradicts it, and one thing speaks for it:
+
+- it has all of the missing offsets, and as many bytes as are missing, or none are;
+- it has more than half of the missing offsets, or the hole has room for its bytes; a single batch
+  needs more than that, unless it lies beside its hole;
+- it fills the hole together with others;
+- a copy of a kept batch leads on to it;
+- sequences do;
+- another block lies where it belongs, and belongs where it lies;
+- it lies whole sectors from the batch that it follows.
+
+It stays out if the batch beside it continues its offsets, and kept batches have that batch's
+offsets: of a longer run, or of one to which entries lead; or sizes lead to them within the name of
+their log, and not so to that batch. Then both are of another log.""",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
          " it. Nor is an old copy of what compaction removed, since the batches around its place"
          " touch; nor a single batch for which none of these speaks.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
-         " out: one bit of its base offset is wrong. A log is dense if its last batches leave no"
-         " offset out, or if a record of one of them has no key: compaction removes such records,"
-         " and has left nothing out after one.",
-         "A last batch with such a jump stays in a compacted log, and after a hole. It stays if an"
-         " index entry or the log's name states its offset, and if another log follows. A jump of"
-         f" less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage leaves such.",
+         " out: one bit of its base offset is wrong. So it is if it leaves more offsets out than"
+         f" a log has room for, {FAR_JUMP_MIN:,} or more. A log is dense if its last batches leave"
+         " no offset out, or if a record of one of them has no key: compaction removes such"
+         " records, and has left nothing out after one.",
+         "A last batch with such a jump stays in a compacted log, and with a jump of one bit after"
+         " a hole. It stays if an index entry or the log's name states its offset, and if another"
+         f" log follows. A jump of less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage"
+         " leaves such.",
          _odd_end),
     Rule("PLACE-10", "far end",
          "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"

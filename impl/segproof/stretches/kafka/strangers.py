@@ -23,10 +23,14 @@ def contradicts(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 
     `earlier` and `later` are the batches around it, `head` and `tail` its own first and last ones.
     """
-    tests = _magic_differs, _epoch_falls, _time_is_far
-    if any(test(earlier, head, tail, later) for test in tests):
+    if is_other_kind(earlier, head, tail, later) or _time_is_far(earlier, head, tail, later):
         return True
     return sequences_agree(earlier, head, tail, later) is False
+
+
+def is_other_kind(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
+    """Return whether magic or leader epoch of a block can't lie between two others."""
+    return _magic_differs(earlier, head, tail, later) or _epoch_falls(earlier, head, tail, later)
 
 
 def _magic_differs(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
