@@ -52,8 +52,8 @@ def without_room(desk: Desk, groups: list[Group]) -> list[int]:
     for one, two in _roomless(desk, groups):
         found = _searched(desk, one, two)
         if found and one.rows[0] != after:
-            rows += min(found, key=lambda rows: _weight(desk, rows))
-            after = two.rows[0]
+            fewest = min(found, key=lambda group: _weight(desk, group))
+            rows, after = rows + fewest, two.rows[0]
     return rows
 
 
