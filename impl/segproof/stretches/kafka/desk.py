@@ -353,6 +353,12 @@ class Desk:
         evidence[rows["is_indexed"]] = 2
         return evidence
 
+    @cached_property
+    def led_before(self) -> Int64s:
+        """Before each row, and after the last one, the rows to which sizes or entries lead."""
+        led: Int64s = np.cumsum(self.rows["reach"] > Reach.SEARCH)
+        return np.append(0, led)
+
     # --- what is kept
 
     def is_end_broken(self) -> bool:

@@ -254,7 +254,18 @@ def _room(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int]:
 
 
 def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
-    """Return whether the hole is as long as the block, in bytes."""
+    """Return whether the hole is as long as the block, in bytes.
+
+    If a search found all that lies between them, two blocks may have changed places: then it is.
+    """
+    before, after = _in_place_around(desk, _place_in(desk, hole))
+    begin = end = block[0]
+    if after < len(desk.kept) and desk.kept[after] < block[0]:
+        begin = int(desk.kept[after])
+    elif before >= 0 and block[-1] < desk.kept[before]:
+        begin, end = block[-1] + 1, int(desk.kept[before]) + 1
+    if begin < end and desk.led_before[begin] == desk.led_before[end]:
+        return True
     wanted, room = _room(desk, block, hole)
     return wanted <= room
 

@@ -466,9 +466,10 @@ A block behind damage is set aside, too,
 A block goes where its offsets are missing, if bytes are missing there too, nothing around
 contradicts it, and one thing speaks for it:
 
-- it has all of the missing offsets, and as many bytes as are missing, or none are;
-- it has more than half of the missing offsets, or the hole has room for its bytes; a single batch
-  needs more than that, unless it lies beside its hole;
+- it has all of the missing offsets, and lies beside them, or has as many bytes as are missing
+  there, or no byte is;
+- it has several batches and more than half of the missing offsets, or the hole has room for them
+  (also if a search found all that lies between: two blocks may have changed places);
 - it fills the hole together with others;
 - a copy of a kept batch leads on to it;
 - sequences do;
