@@ -359,10 +359,9 @@ class BatchCheck(LogCheck):
             where += f"; {behind} of them before the next segment, which begins at {following}"
         is_odd = behind <= 0 and reach is not None and self._is_odd_end()
         if is_odd:
-            why = f"one bit away from {self._due}, the next offset"
-            if is_far_jump(self._due, self._due + self._missing):
-                why = "further away than a log has room for"
-            first = self._due + self._missing
+            first, why = self._due + self._missing, "further away than a log has room for"
+            if is_odd_jump(self._due, first):
+                why = f"one bit away from {self._due}, the next offset"
             where = f", before the last batch only: its base offset {first} is {why}"
         self._report.add(
             "DISK-19",
