@@ -130,8 +130,10 @@ def _count_lost(
 
     def framed(path: str) -> FramedLog | None:
         one = known[path]
+        if one.status != status_of(files, path):
+            return None
         if one.whole is None or not is_all_told:
-            return one.framed if one.status == status_of(files, path) else None
+            return one.framed
         entries = entries_in(index_of(path), one.whole.base_offset, files)
         return frame_whole(files.open(path), one.whole, entries)
 

@@ -53,21 +53,40 @@ def test_the_checkpoint_of_epochs_tells_old_sectors(line: str, expected: str) ->
 
 
 @pytest.mark.checks("EPOCH-1")
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("~ 0-9v1e-1? 10-19v1e-1? ~ 20-29e0 30-39e0 40-49e0", "aside " * 2 + "kept " * 3),
-        ("~ 0-9v1e-1 10-19v1e-1 20-29e0 30-39e0 40-49e0", "kept " * 5),
-        ("~ 0-9v1e-1? 10-19v1e-1? 20-29v1e-1? ~ 30-39e0 40-49e0", "kept " * 5),
-    ],
-    ids=["another topic's", "the log tells where the epoch begins", "the checkpoint is wrong"],
-)
-def test_the_checkpoint_of_epochs_tells_where_magic_2_begins(line: str, expected: str) -> None:
-    """From the first epoch on, all batches have one; a checkpoint is not believed against more."""
-    facts = replace(facts_of(line, named=0), epochs=((0, 0),))
+def test_batches_of_the_old_format_lie_behind_epochs_of_the_checkpoint() -> None:
+    """Brokers wrote epochs of partitions whose batches had none yet, and kept the file later."""
+    line = "0-9v1e-1 10-19v1e-1 ~ 30-39v1e-1 40-49v1e-1 50-59e5 60-69e5"
+    facts = replace(facts_of(line), epochs=((3, 5), (5, 50)))
     placement = place(facts)
     assert isinstance(placement, Placement)
-    assert expected.split() == told(facts, placement)
+    assert ["kept"] * 6 == told(facts, placement)
+
+
+@pytest.mark.checks("EPOCH-1")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0-99e3 ~ 110-149e3 150-159e1 ~ 170-299e3",
+        "0-99e3 ~ 110-149e3 150-159e67 ~ 170-299e3",
+        "0-99e3 ~ 110-199e3 ~ 210-289e3 290-299e1",
+    ],
+)
+def test_one_wrong_epoch_takes_no_block(line: str) -> None:
+    """No checksum covers an epoch: a batch whose epoch is one bit off belongs to its neighbours."""
+    facts = facts_of(line)
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert set(told(facts, placement)) == {"kept"}
+
+
+@pytest.mark.checks("BATCH-3")
+def test_a_block_to_which_an_index_leads_is_not_found_by_a_search() -> None:
+    """Its first batches are, since damage lies before them."""
+    line = "0-499k ~ 1500-1509k? 1510-1519ki 1520-1529k 1530-1539k ~"
+    facts = facts_of(line)
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert set(told(facts, placement)) == {"kept"}
 
 
 @pytest.mark.checks("BATCH-3")

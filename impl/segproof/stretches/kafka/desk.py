@@ -136,7 +136,6 @@ def _inserted(values: Int64s, places: Int64s, added: Int64s) -> Int64s:
 def other_epochs(facts: Facts) -> Bools:
     """Return the rows of an epoch that had other offsets, as the checkpoint of epochs states.
 
-    A batch before magic 2 has no epoch: none lies behind the begin of one.
     A start of the log that is deleted raises the first offset of the first epoch. A checkpoint that
     contradicts as many bytes as it confirms is another log's. A begin that differs from the one in
     the log, where batches go on from the epoch before, is wrong.
@@ -163,7 +162,6 @@ def other_epochs(facts: Facts) -> Bools:
     is_known = (epochs[at] == rows["epoch"]) & (rows["magic"] == 2)
     is_other: Bools = (at > 0) & (rows["first"] < begins[at]) | (rows["last"] >= ends[at])
     is_other &= is_known
-    is_other |= (rows["magic"] < 2) & (rows["last"] >= begins[0])
     sizes = rows["end"] - rows["start"]
     if sizes[is_other].sum() >= sizes[is_known & ~is_other].sum():
         return np.zeros_like(is_other)

@@ -60,7 +60,9 @@ def without_room(desk: Desk, groups: list[Group]) -> list[int]:
 def _searched(desk: Desk, *groups: Group) -> list[list[int]]:
     """Return the rows of those beside damage that a search found: sizes lead from nowhere there."""
     reach = desk.rows["reach"]
-    return [one.rows for one in groups if one.is_at_damage and reach[one.rows[0]] == Reach.SEARCH]
+    return [
+        one.rows for one in groups if one.is_at_damage and (reach[one.rows] == Reach.SEARCH).all()
+    ]
 
 
 def _weight(desk: Desk, rows: list[int]) -> tuple[bool, int]:

@@ -30,8 +30,9 @@ ODD_JUMP_MIN = 64
 1 or 2 offsets, which compaction or a salvage has left, is one bit of the offset half of the time;
 one of 64 to 127 in one of 128 cases."""
 FAR_JUMP_MIN = 1 << 28
-"""Offsets that no damage took between two batches of a log: a log has less than 2^31 bytes, and
-records of 8 bytes are as small as compressed ones are."""
+"""Offsets that a last batch leaves out, at least, if several bits of its base offset are wrong."""
+RECORDS_PER_BYTE_MAX = 256
+"""Equal records, compressed: less than a bit for each."""
 FIRM = 1 << 40
 """How many times a batch that sizes lead to outweighs one that a search found, and one whose offset
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
@@ -174,17 +175,23 @@ def _foreign(desk: Desk) -> None:
     groups = desk.groups() if len(desk.kept) else []
     if forget_room(desk, groups):
         groups = desk.groups()
-    joined = desk.groups(is_joined=True) if groups else []
-    denied = [*_denied(desk, groups), *_denied(desk, joined)]
+    denied = [*_denied(desk, groups), *_denied(desk, _joined(desk, groups))]
     desk.set_aside([*_below_names(desk, groups), *denied])
     while len(desk.kept):
-        groups, joined = desk.groups(), desk.groups(is_joined=True)
-        strange = _strange(desk, groups) or _strange(desk, joined) or without_room(desk, groups)
+        groups = desk.groups()
+        strange = _strange(desk, groups) or _strange(desk, _joined(desk, groups))
+        strange = strange or without_room(desk, groups)
         if not strange:
             break
         desk.set_aside(strange)
         if desk.asked:
             break
+
+
+def _joined(desk: Desk, groups: list[Group]) -> list[Group]:
+    """Return the groups joined over changes of the epoch; none if no two are."""
+    joined = desk.groups(is_joined=True) if groups else []
+    return joined if len(joined) < len(groups) else []
 
 
 def _strange(desk: Desk, groups: list[Group]) -> list[int]:
@@ -335,7 +342,9 @@ def _odd_end(desk: Desk) -> None:
     due, first = desk.last(before) + 1, int(desk.firsts[row])
     # A hole between explains a jump of one bit.
     is_odd = is_odd_jump(due, first) and desk.touches(before, row)
-    is_odd |= is_far_jump(max(due, log.base_offset), first)
+    is_same = desk.rows["log"][before] == desk.rows["log"][row]
+    lost_bytes = int(desk.rows["start"][row]) - (int(desk.rows["end"][before]) if is_same else 0)
+    is_odd |= is_far_jump(max(due, log.base_offset), first, lost_bytes)
     if not (is_last and is_odd):
         return
     if desk.rows["is_keyless"][before] or _are_dense(desk, desk.kept[-2::-1].tolist()):
@@ -347,9 +356,9 @@ def is_odd_jump(due: int, first: int) -> bool:
     return first - due >= ODD_JUMP_MIN and (first ^ due).bit_count() == 1
 
 
-def is_far_jump(due: int, first: int) -> bool:
-    """Return whether more offsets lie between two batches than one log has room for."""
-    return first - due >= FAR_JUMP_MIN
+def is_far_jump(due: int, first: int, lost_bytes: int = 0) -> bool:
+    """Return whether so many offsets lie between two batches as no lost bytes between them had."""
+    return first - due >= max(FAR_JUMP_MIN, lost_bytes * RECORDS_PER_BYTE_MAX)
 
 
 def _are_dense(desk: Desk, rows: list[int]) -> bool:
@@ -441,8 +450,7 @@ A block behind damage is set aside, too,
 
 - if an entry of a right index leads into it with another offset than it has, and none with one that
   it has; two such entries are needed if no byte is lost before it;
-- if its leader epoch had other offsets, as the partition's checkpoint of epochs states, or if it
-  has none, and lies behind the first epoch of the checkpoint.""",
+- if its leader epoch had other offsets, as the partition's checkpoint of epochs states.""",
          "Two neighbours that contradict each other tell nothing of a block between them. A new"
          " leader and a new producer contradict nothing. Nor does a lone batch whose epoch is one"
          " bit off, since no checksum covers an epoch; nor a timestamp of a client; nor a sequence"
@@ -484,8 +492,9 @@ their log, and not so to that batch. Then both are of another log.""",
          " touch; nor a single batch for which none of these speaks.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
-         " out: one bit of its base offset is wrong. So it is if it leaves more offsets out than"
-         f" a log has room for, {FAR_JUMP_MIN:,} or more. A log is dense if its last batches leave"
+         f" out: one bit of its base offset is wrong. So it is if it leaves {FAR_JUMP_MIN:,} out or"
+         f" more, and more than {RECORDS_PER_BYTE_MAX} for each byte that is lost before it: several"
+         " bits are wrong. A log is dense if its last batches leave"
          " no offset out, or if a record of one of them has no key: compaction removes such"
          " records, and has left nothing out after one.",
          "A last batch with such a jump stays in a compacted log, and with a jump of one bit after"

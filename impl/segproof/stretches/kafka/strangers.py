@@ -10,6 +10,8 @@ Upstream: Kafka 4.3.1: ProducerAppendInfo.inSequence, LeaderEpochFileCache.
 Laws: BATCH-3, EPOCH-1, PROD-3.
 """
 
+from itertools import pairwise
+
 from segproof.integers import INT32_MAX
 from segproof.stretches.kafka.facts import Rows
 
@@ -49,10 +51,11 @@ def _magic_differs(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
 def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
     """Return whether the block's epochs are below those before it, or above those after it.
 
-    Two neighbours have to agree, if there are two, and so does a lone batch's epoch if one bit is
-    changed: an epoch has no checksum. -1 is no epoch.
+    Two neighbours have to agree, if there are two, and of several batches of the block the first
+    two, and the last two, that have one epoch. So does a lone batch's epoch if one bit is changed:
+    an epoch has no checksum. -1 is no epoch.
     """
-    first, last = int(head["epoch"][0]), int(tail["epoch"][-1])
+    first, last = _shared(head["epoch"].tolist()), _shared(tail["epoch"].tolist()[::-1])
     if min(first, last) < 0:
         return False
     is_lone = len(head) == 1 and head["start"][0] == tail["start"][-1]
@@ -65,6 +68,12 @@ def _epoch_falls(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
         if is_agreed and is_wrong and not (is_lone and (side[0] ^ own).bit_count() == 1):
             return True
     return False
+
+
+def _shared(epochs: list[int]) -> int:
+    """Return the first epoch that two batches side by side have, or the only one; else -1."""
+    pairs = pairwise(epochs if len(epochs) > 1 else epochs * 2)
+    return next((one for one, other in pairs if one == other), -1)
 
 
 def _time_is_far(earlier: Rows, head: Rows, tail: Rows, later: Rows) -> bool:
