@@ -494,9 +494,9 @@ their log, and not so to that batch. Then both are of another log.""",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          f" out: one bit of its base offset is wrong. So it is if it leaves {FAR_JUMP_MIN:,} out or"
          f" more, and {RECORDS_PER_BYTE_MAX} or more for each byte that is lost before it: several"
-         " bits are wrong. A log is dense if its last batches leave no offset out, or if a record of"
-         " one of them has no key: compaction removes such records, and has left nothing out after"
-         " one.",
+         " bits are wrong. A log is dense if its last batches leave no offset out, or if a record"
+         " of one of them has no key: compaction removes such records, and has left nothing out"
+         " after one.",
          "A last batch with such a jump stays in a compacted log, and with a jump of one bit after"
          " a hole. It stays if an index entry or the log's name states its offset, and if another"
          f" log follows. A jump of less than {ODD_JUMP_MIN} offsets stays: compaction or a salvage"
