@@ -24,14 +24,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEEDS = range(5)
-FAULTY = 4
-"""A seed of Kafka that `segproof salvage` has a fault with."""
+FAULTY = 2
+"""A seed of Kafka whose damage costs offsets, so that who says nothing of them has a fault."""
 
 
 def _tells_nothing(source: Path, target: Path) -> Told:
     """Save a partition, and say that nothing is lost."""
     salvage_of_kafka(source, target)
     return Told(0, is_exact=True)
+
+
+SILENT = f"{__name__}:_tells_nothing"
+"""Its name for `--salvager`."""
 
 
 def _figures(summary: Summary) -> list[object]:
@@ -50,9 +54,17 @@ def test_on_spark_as_in_one_process(spark: "SparkSession", tmp_path: Path) -> No
     assert {name: len(SEEDS) for name in SYSTEMS} == {
         name: one.draws for name, one in local.totals.items()
     }
-    verdict = judge_draw("kafka", FAULTY)
-    assert [{**verdict.faults}] == [row["faults"] for row in local.faulty if row["seed"] == FAULTY]
-    assert all(FAULTY in local.totals["kafka"].seeds[fault] for fault in verdict.faults)
+
+
+def test_the_draws_with_faults_are_told(spark: "SparkSession") -> None:
+    """Each with its faults, as one process tells them."""
+    tasks = tasks_of(("kafka",), SEEDS, SILENT)
+    local = summary_of(row for task in tasks for row in task.rows())
+    assert _figures(local) == _figures(check_on_spark(spark, tasks))
+    faults = judge_draw("kafka", FAULTY, _tells_nothing).faults
+    assert faults
+    assert [{**faults}] == [row["faults"] for row in local.faulty if row["seed"] == FAULTY]
+    assert all(FAULTY in local.totals["kafka"].seeds[fault] for fault in faults)
 
 
 def test_tasks_have_every_seed_once() -> None:
@@ -68,21 +80,22 @@ def test_tasks_have_every_seed_once() -> None:
 def test_the_verb_names_a_draw_with_a_fault() -> None:
     """Stdout has the draw, stderr the sums and the command that shows it again; exit code 1."""
     words = ["salvage-check", "--local", "--system", "kafka", "--seeds", str(FAULTY)]
-    done = CliRunner().invoke(app, [*words, "--format", "jsonl"])
+    done = CliRunner().invoke(app, [*words, "--salvager", SILENT, "--format", "jsonl"])
     assert 1 == done.exit_code
     (row,) = map(json.loads, done.stdout.splitlines())
-    assert (row["seed"], row["faults"]) == (FAULTY, judge_draw("kafka", FAULTY).faults)
-    assert f"again: segproof spark {' '.join([words[0], *words[2:]])} --local" in done.stderr
+    faults = judge_draw("kafka", FAULTY, _tells_nothing).faults
+    assert (row["seed"], row["faults"]) == (FAULTY, faults)
+    assert f"again: segproof spark {' '.join([words[0], *words[2:]])}" in done.stderr
+    assert "--local" in done.stderr
     assert "1 draw judged" in done.stderr
 
 
 def test_another_salvager_is_judged() -> None:
     """One that says that nothing is lost is found out; one without a fault ends with 0."""
     words = ["salvage-check", "--local", "--system", "kafka"]
-    name = f"{__name__}:_tells_nothing"
-    done = CliRunner().invoke(app, [*words, "--seeds", "0..2", "--salvager", name])
+    done = CliRunner().invoke(app, [*words, "--seeds", "0..2", "--salvager", SILENT])
     assert (1, True) == (done.exit_code, "told too few" in done.stdout)
-    assert f"--salvager {name}" in done.stderr
+    assert f"--salvager {SILENT}" in done.stderr
     assert 0 == CliRunner().invoke(app, [*words, "--seeds", "0..2"]).exit_code
 
 
