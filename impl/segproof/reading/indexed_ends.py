@@ -49,11 +49,11 @@ class KeptEnd(NamedTuple):
     is_broken: bool
     """Whether anything but zeros follows there."""
     is_damaged: bool
-    """Whether anything is wrong before that, or there."""
+    """Whether anything is wrong in the log up to that byte, or at it."""
     max_timestamp: int
     """The largest timestamp in milliseconds; -1 without any."""
     whole: Ranges
-    """The bytes from and to that whole batches have, in their order; ranges do not touch."""
+    """Begin and exclusive end of the bytes of whole batches, rising; no two ranges touch."""
 
 
 def indexed_end(
@@ -109,8 +109,8 @@ def _stated_end(
 def misleads(log: ReadOnlyFile, whole: Ranges, base_offset: int, entries: Iterable[Block]) -> bool:
     """Return whether most entries of an offset index that lead into whole batches are wrong.
 
-    A right one leads to the begin of a batch, and its offset is not before that. So does one that
-    lies as many bytes behind the batch of its offset as the entry beside it: bytes were cut out.
+    A right entry leads to the begin of a batch, and its offset is not below that batch's. An entry
+    is right, too, if it leads as many bytes too far as the entry beside it: bytes were cut out.
     An offset that the log lacks before its end tells nothing. `whole` is as for `KeptEnd`.
     Raises: OSError.
     """
@@ -135,7 +135,7 @@ def misleads(log: ReadOnlyFile, whole: Ranges, base_offset: int, entries: Iterab
 def _misdates(log: ReadOnlyFile, end: KeptEnd, times: Iterable[Block]) -> bool:
     """Return whether most entries of a time index for offsets of whole batches are wrong.
 
-    A right one has the largest timestamp of the batch with its offset. Raises: OSError.
+    A right entry has the largest timestamp of the batch with its offset. Raises: OSError.
     """
     table, wrong = _headers(log, end.whole), 0
     for block in times if len(table) else ():
@@ -146,7 +146,7 @@ def _misdates(log: ReadOnlyFile, end: KeptEnd, times: Iterable[Block]) -> bool:
 
 
 def _held(table: BatchTable, offsets: Int64s) -> tuple[BatchTable, Bools]:
-    """Return a batch for each offset, and whether it holds that offset."""
+    """Return for each offset the batch that may hold it, and whether that batch does."""
     ordered = np.sort(table, order="last_offset")
     rows = np.searchsorted(ordered["last_offset"], offsets)
     held = ordered[np.minimum(rows, len(ordered) - 1)]

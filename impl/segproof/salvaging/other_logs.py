@@ -143,7 +143,7 @@ def _apart(segment: Segment, files: Files) -> int:
 
 
 def _unled_from(segment: Segment, files: Files) -> int | None:
-    """Return the first offset of a log that begins after its name, and fits no index entry.
+    """Return a log's first offset, if that is above the log's name and no index entry fits the log.
 
     None for any other log, and for one whose entries all lie after its end.
     """

@@ -123,7 +123,7 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
 
 
 def _name_to_save(place: str, path: str) -> str:
-    """Return under which name a salvage takes a copy of the folder of a file; empty for its own."""
+    """Return the name that a file's folder needs for a salvage; empty if its own will do."""
     real, named = map(posixpath.basename, (posixpath.realpath(place), posixpath.abspath(place)))
     known, by_link = read_partition_name(real), read_partition_name(named)
     if known is not None:

@@ -159,7 +159,7 @@ def _one_bit_off(rows: Rows, bases: Int64s) -> list[int]:
 
 
 def _exact_place(desk: Desk) -> None:
-    """Keep the suspects whose own offsets are not missing elsewhere, if nothing contradicts."""
+    """Keep the suspects whose own offsets are missing nowhere else, if no neighbour contradicts."""
     rows = [
         row for row in desk.suspects
         if not any(told(desk, row) for told in (is_elsewhere, contradicts_beside))
@@ -357,7 +357,7 @@ def is_odd_jump(due: int, first: int) -> bool:
 
 
 def is_far_jump(due: int, first: int, lost_bytes: int = 0) -> bool:
-    """Return whether so many offsets lie between two batches as no lost bytes between them had."""
+    """Return whether more offsets lie between two batches than their lost bytes can have had."""
     return first - due >= max(FAR_JUMP_MIN, lost_bytes * RECORDS_PER_BYTE_MAX)
 
 
@@ -414,10 +414,10 @@ RULES = (
          " other offsets, as the checkpoint of epochs states. Of two runs that weigh the same, the"
          " one to which entries lead has the offsets of both, or else the longer one. A batch is"
          " not kept if an entry for its position states an offset that is missing before it.",
-         "An index states nothing if more of its entries are wrong than right. A batch in a value"
-         " of a broken record weighs less than the batches of the log, since a search found it. A"
-         " name above all that lies in its log tells nothing, unless other logs have these offsets"
-         " by their names: two of them, or one with as many bytes.",
+         "An index states nothing if more of its entries are wrong than right. If a batch lies in"
+         " the value of a broken record, a search found it, so it weighs less than the batches of"
+         " the log. A log's name that is above all offsets in the log tells nothing, unless other"
+         " logs have these offsets by their names: two of them, or one with as many bytes.",
          _rising),
     Rule("PLACE-4", "exact place",
          "A batch that touches both neighbours gets the base offset that these state, if exactly"

@@ -17,7 +17,8 @@ from segproof.stretches.kafka.strangers import is_other_kind
 def note_suspects(desk: Desk) -> None:
     """Note the batches whose place states another base offset, to the last offset.
 
-    Nothing before a suspect and after it is lost: it touches batches there, or names of logs.
+    No byte before a suspect or after it is lost: on each side it touches a batch, or its log begins
+    or ends there, and the name of a log states the offset.
     """
     rows, due = desk.rows, _due(desk)
     is_stated = (due >= 0) & (due != desk.firsts) & (desk.fates == Fate.UNDECIDED)
@@ -103,7 +104,7 @@ def _is_name_left(desk: Desk, row: int) -> bool:
 
 
 def is_elsewhere(desk: Desk, row: int) -> bool:
-    """Return whether the offsets that a suspect states may be missing elsewhere.
+    """Return whether the offsets in the header of a suspect may be missing elsewhere.
 
     If a single bit explains its offsets, exactly these have to be missing there.
     Outside of all that is kept every offset is missing. There it counts if the suspect leads on, or

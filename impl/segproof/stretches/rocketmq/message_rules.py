@@ -335,7 +335,7 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
 
 
 def _is_moved_alike(desk: Desk, row: int) -> bool:
-    """Return whether messages of the same file were moved that say the same begin of it."""
+    """Return whether moved messages of the same file say the same begin of that file."""
     is_alike = (desk.files == desk.files[row]) & (desk.claims() == desk.claims()[row])
     return bool((is_alike & (desk.fates == Fate.MOVED)).any())
 
