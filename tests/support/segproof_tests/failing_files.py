@@ -5,7 +5,7 @@ import errno
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from segproof_tests.watched_files import CHANGES, WatchedFiles
+from segproof_harness.files.watched_files import CHANGES, WatchedFiles
 
 __all__ = ["EndingFiles", "each_end"]
 

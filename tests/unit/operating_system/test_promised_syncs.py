@@ -37,14 +37,14 @@ from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.file_damages import later
-from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
+from segproof_harness.machine.simulated_files import POWER_LOSS, SimulatedFiles, crashes_in
 from segproof_tests.memory_logs import CONFIG, DIRECTORY, START_MS, Place, batch
 
 SYNCS = frozenset({"sync", "flush", "sync_directory"})
 Operation = Callable[[], object]
 
 
-class ForgetfulFiles(CrashingFiles):
+class ForgetfulFiles(SimulatedFiles):
     """Files in memory that forget the syncs of one file, or of one folder."""
 
     def __init__(self, forgotten: str | int = "") -> None:
@@ -56,21 +56,24 @@ class ForgetfulFiles(CrashingFiles):
         """Each folder, and the number of each file, of which a sync made something durable; with
         its path."""
 
-    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+    def after(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
         """Note a sync; leave it out if it is to be forgotten."""
         if not (self.is_counting and call in SYNCS):
-            super().before(call, path, *arguments, handle=handle)
+            super().after(call, path, *arguments, handle=handle)
             return
         synced = path if handle is None else handle.inode.number
         if synced == self.forgotten:
             return
         before = self._durable()
-        super().before(call, path, *arguments, handle=handle)
+        super().after(call, path, *arguments, handle=handle)
         if before != self._durable():
             self.synced[synced] = path
 
     def _durable(self) -> tuple[Any, ...]:
-        return dict(self.durable_names), dict(self.durable_bytes), set(self._new_directories)
+        """Return the durable changes of names, and the durable bytes of each file."""
+        journal = self.journal
+        contents = {number: journal.synced_content(number) for number in journal.versions}
+        return journal.durable_changes(len(journal)), contents
 
     def left(self) -> dict[str | int, str]:
         """Return those of `synced` that are still there, and not empty."""
@@ -99,7 +102,7 @@ class Case(NamedTuple):
 @later
 def _record_file(files: ForgetfulFiles, end: Callable[[RecordFile], object]) -> Operation:
     log = RecordFile.open("/a.log", create=True, files=files)
-    files.make_durable()
+    files.settle()
     log.append(batch(1))
     return lambda: end(log)
 
@@ -108,7 +111,7 @@ def _record_file(files: ForgetfulFiles, end: Callable[[RecordFile], object]) -> 
 def _index(files: ForgetfulFiles, kind: Any, *entry: int, end: str) -> Operation:
     suffix = "timeindex" if kind is TimeIndex else "index"
     index = kind(f"/{0:020d}.{suffix}", 0, 120, create=True, files=files)
-    files.make_durable()
+    files.settle()
     method: Any = index.maybe_append if kind is TimeIndex else index.append
     method(*entry)
     return lambda: getattr(index, end)()
@@ -118,7 +121,7 @@ def _index(files: ForgetfulFiles, kind: Any, *entry: int, end: str) -> Operation
 def _transactions(files: ForgetfulFiles, end: str) -> Operation:
     index = TransactionIndex.open(f"/{0:020d}.txnindex", create=True, files=files)
     index.append(AbortedTxn(0, 1, 0, 1, 1))
-    files.make_durable()
+    files.settle()
     index.append(AbortedTxn(0, 1, 2, 3, 3))
     return lambda: getattr(index, end)()
 
@@ -127,7 +130,7 @@ def _segment(files: ForgetfulFiles) -> Operation:
     segment = LogSegment.open("/", 0, CONFIG, create=True, files=files)
     segment.append(1, batch(2))
     segment.append(3, batch(2, 2))
-    files.make_durable()
+    files.settle()
     segment.append(5, batch(2, 4, START_MS + 9))
     segment.append(7, batch(2, 6, START_MS + 99))
     return segment.flush
@@ -136,7 +139,7 @@ def _segment(files: ForgetfulFiles) -> Operation:
 @later
 def _log(files: ForgetfulFiles, act: Callable[[PartitionLog], object]) -> Operation:
     log = Place(files).open()
-    files.make_durable()
+    files.settle()
     for _ in range(9):
         log.append_as_leader(batch(6), 0)
     return lambda: act(log)
@@ -149,7 +152,7 @@ def _manager(files: ForgetfulFiles, end: str) -> Operation:
     for _ in range(9):
         log.append_as_leader(batch(6), 0)
     log.flush(True)
-    files.make_durable()
+    files.settle()
     log.append_as_leader(batch(6), 0)
     return lambda: getattr(manager, end)()
 
@@ -157,14 +160,14 @@ def _manager(files: ForgetfulFiles, end: str) -> Operation:
 def _checkpoint(files: ForgetfulFiles) -> Operation:
     checkpoint = OffsetCheckpointFile("/replication-offset-checkpoint", create=True, files=files)
     checkpoint.write({("t", 0): 1})
-    files.make_durable()
+    files.settle()
     return lambda: checkpoint.write({("t", 0): 2})
 
 
 def _epochs(files: ForgetfulFiles) -> Operation:
     epochs = LeaderEpochFileCache.open("/leader-epoch-checkpoint", create=True, files=files)
     epochs.assign(0, 0)
-    files.make_durable()
+    files.settle()
     return lambda: epochs.assign(1, 10)
 
 
@@ -176,14 +179,14 @@ def _metadata(files: ForgetfulFiles) -> Operation:
 def _snapshot(files: ForgetfulFiles) -> Operation:
     path = f"/{7:020d}.snapshot"
     write_snapshot_file(path, [ProducerStateEntry(1)], files=files)
-    files.make_durable()
+    files.settle()
     return lambda: write_snapshot_file(path, [ProducerStateEntry(2)], files=files)
 
 
 @later
 def _rocketmq_index(files: ForgetfulFiles, end: str) -> Operation:
     index = IndexFile.open("/20261121011607450", 3, 4, create=True, files=files)
-    files.make_durable()
+    files.settle()
     assert index.put_key("T#a", 100, 5000)
     return lambda: getattr(index, end)()
 
@@ -193,7 +196,7 @@ def _index_service(files: ForgetfulFiles) -> Operation:
     service = IndexService.open(
         "/s", 3, 4, create=True, files=files, time=lambda: START_MS, zone=datetime.UTC
     )
-    files.make_durable()
+    files.settle()
     for number in range(1, 6):
         time_ms = 1000 * number
         request = DispatchRequest("T", 100 * number, 100, 0, time_ms, 0, "k", None, 0, 0, None)
@@ -204,7 +207,7 @@ def _index_service(files: ForgetfulFiles) -> Operation:
 @later
 def _store_checkpoint(files: ForgetfulFiles, end: str) -> Operation:
     checkpoint = StoreCheckpoint.open("/checkpoint", create=True, files=files)
-    files.make_durable()
+    files.settle()
     checkpoint.physic_msg_timestamp = 7
     return lambda: getattr(checkpoint, end)()
 
@@ -220,7 +223,7 @@ def _partition(files: ForgetfulFiles, batches: int, *, breaks_indexes: bool) -> 
         place.put(name, bytes(range(1, 50)))
     files.make_directory("/e")
     files.sync_directory("/")
-    files.make_durable()
+    files.settle()
 
 
 @later
@@ -237,7 +240,7 @@ def _salvage(files: ForgetfulFiles, out: str) -> Operation:
     first = place.names(".log")[0]
     data = place.image()[first]
     place.put(first, data[:-1] + bytes([data[-1] ^ 1]))
-    files.make_durable()
+    files.settle()
     return lambda: list(salvage(DIRECTORY, out, files=files))
 
 
@@ -248,7 +251,7 @@ def _store(files: ForgetfulFiles) -> None:
     files.make_directory("/s/index")
     files.make_directory("/e")
     files.sync_directory("/")
-    files.make_durable()
+    files.settle()
 
 
 @later
@@ -312,19 +315,19 @@ def run(case: Case, forgotten: str | int = "") -> tuple[dict[str | int, str], li
     """Run an operation without some syncs; return what was synced, and what is not durable."""
     files = ForgetfulFiles(forgotten)
     operation = case.prepare(files)
-    before = files.after_kill()
+    before = files.left_by_kill()
     files.is_counting = True
-    images: list[Image] = []
+    images: list[dict[str, bytes]] = []
     if case.is_atomic:
-        images = crash_images(files, operation, kill=False)
+        images = crashes_in(files, operation, POWER_LOSS)
     else:
         operation()
     files.is_counting = False
-    after = files.after_kill()
+    after = files.left_by_kill()
     promised = {path: data for path, data in after.items() if path.startswith(case.promised)}
     assert promised, "the operation leaves nothing"
     broken = []
-    least = files.after_power_loss()[0]
+    least = files.durable()
     broken += [path for path, data in promised.items() if least.get(path) != data]
     for image in images:
         broken += [

@@ -12,7 +12,7 @@ from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.partition_files import BESIDE
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
-from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
+from segproof_harness.machine.simulated_files import POWER_LOSS, SimulatedFiles, crashes_in
 from segproof_tests.failing_files import EndingFiles, each_end
 
 DIR, OUT, BACKUP = "/d/t-0", "/e/t-0", "/e/backup"
@@ -22,7 +22,7 @@ ROOM = 4096
 """Bytes of a new index: little, since files in memory are."""
 
 
-Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
+Kind = TypeVar("Kind", EndingFiles, SimulatedFiles)
 
 
 def damaged(files: Kind) -> Kind:
@@ -40,7 +40,7 @@ def damaged(files: Kind) -> Kind:
 
 
 def rebuilt(
-    files: EndingFiles | CrashingFiles, in_place: bool, copy: bool = False
+    files: EndingFiles | SimulatedFiles, in_place: bool, copy: bool = False
 ) -> dict[str, bytes]:
     """Rebuild, and return what lies in the place of the new files."""
     out = None if in_place else OUT
@@ -112,12 +112,12 @@ def test_a_device_that_is_full_keeps_the_old_files_and_nothing_else(in_place: bo
 @pytest.mark.parametrize("how", ["out", "copy", "in_place"])
 def test_a_loss_of_power_at_any_change_leaves_each_file_whole(how: str) -> None:
     """No name stands for a file whose bytes were not durable before it had that name."""
-    files = damaged(CrashingFiles())
-    files.make_durable()
+    files = damaged(SimulatedFiles())
+    files.settle()
     in_place = how == "in_place"
     top = DIR if in_place else OUT
     old = files.images(top) if in_place else {}
-    images = crash_images(files, lambda: rebuilt(files, in_place, how == "copy"), kill=False)
+    images = crashes_in(files, lambda: rebuilt(files, in_place, how == "copy"), POWER_LOSS)
     new = files.images(top)
     assert len(images) > 5
     for image in images:
@@ -127,10 +127,10 @@ def test_a_loss_of_power_at_any_change_leaves_each_file_whole(how: str) -> None:
         assert is_marked or set(found) in (set(old), set(new))
         for name, data in found.items():
             assert is_marked or data in (old.get(name), new[name]), name
-    assert new == files_of(files.after_power_loss()[0], top)
+    assert new == files_of(files.durable(), top)
 
 
-def with_backup(files: EndingFiles | CrashingFiles) -> None:
+def with_backup(files: EndingFiles | SimulatedFiles) -> None:
     """Rebuild in place, and keep the old files."""
     rebuild(DIR, in_place=True, backup=BACKUP, max_index_bytes=ROOM, files=files)
 
@@ -156,17 +156,17 @@ def test_an_end_at_any_change_keeps_each_old_file_in_its_place_or_in_the_backup(
 @pytest.mark.slow
 def test_a_loss_of_power_at_any_change_keeps_each_old_file() -> None:
     """The backup is durable before the first new file has its name."""
-    files = damaged(CrashingFiles())
-    files.make_durable()
+    files = damaged(SimulatedFiles())
+    files.settle()
     old = files.images(DIR)
-    images = crash_images(files, lambda: with_backup(files), kill=False)
+    images = crashes_in(files, lambda: with_backup(files), POWER_LOSS)
     for image in images:
         there, saved = files_of(image, DIR), files_of(image, BACKUP + DIR)
         for name, data in old.items():
             assert data in (there[name], saved.get(name))
 
 
-def files_of(image: Image, folder: str) -> Image:
+def files_of(image: dict[str, bytes], folder: str) -> dict[str, bytes]:
     """Return the files of a folder by name, without what a rebuild makes beside them."""
     start = f"{folder}/"
     return {

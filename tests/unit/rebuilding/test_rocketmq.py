@@ -38,7 +38,7 @@ from segproof_harness.files.memory_stores import (
     message_of,
     write_log,
 )
-from segproof_tests.crashing_files import CrashingFiles, crash_images
+from segproof_harness.machine.simulated_files import POWER_LOSS, SimulatedFiles, crashes_in
 from segproof_tests.failing_files import EndingFiles, each_end
 
 SIZE = 1000
@@ -420,7 +420,7 @@ def test_a_directory_with_the_mark_of_a_rebuild_and_other_files() -> None:
 OLD_NAMES = ("20200101000000000", "20200101000000001", "20210101000000000")
 
 
-Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
+Kind = TypeVar("Kind", EndingFiles, SimulatedFiles)
 
 
 def ending_store(files: Kind, old_names: tuple[str, ...]) -> Kind:
@@ -501,13 +501,13 @@ def test_a_loss_of_power_at_any_change(
 
     In place the old files go when the new ones are durable.
     """
-    files = ending_store(CrashingFiles(), old_names)
+    files = ending_store(SimulatedFiles(), old_names)
     if not old_names:
         files.remove_directory("/s/index")
-    files.make_durable()
+    files.settle()
     old = files.images("/s/index")
     again = partial(rebuilt, files, in_place=in_place, count_puts=count_puts)
-    images = crash_images(files, again, kill=False)
+    images = crashes_in(files, again, POWER_LOSS)
     top = "/s/index" if in_place else "/new"
     new = files.images(top)
     assert len(images) > 5
@@ -515,7 +515,7 @@ def test_a_loss_of_power_at_any_change(
         found = {p.removeprefix(f"{top}/"): data for p, data in image.items() if _lies_in(top, p)}
         assert all(data in (old.get(name), new.get(name)) for name, data in found.items())
         assert not in_place or set(old) <= set(found) or set(new) <= set(found)
-    durable = files.after_power_loss()[0]
+    durable = files.durable()
     assert new == {p.removeprefix(f"{top}/"): d for p, d in durable.items() if _lies_in(top, p)}
 
 

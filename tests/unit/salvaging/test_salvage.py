@@ -18,15 +18,15 @@ from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_harness.files.watched_files import WatchedFiles
+from segproof_harness.machine.simulated_files import POWER_LOSS, SimulatedFiles, crashes_in
 from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
 from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.corruptions import CORRUPTIONS, Corruption
-from segproof_tests.crashing_files import CrashingFiles
 from segproof_tests.failing_files import EndingFiles
 from segproof_tests.partition_files import batches_of, copied_partition, name_of, write_segment
 from segproof_tests.reported_findings import state_of
 from segproof_tests.small_logs import batch
-from segproof_tests.watched_files import WatchedFiles
 
 LOG_CORRUPTIONS = [one for one in CORRUPTIONS if one.file.endswith(".log")]
 COMPACTED = next(one for one in scenarios() if one.name == "compacted")
@@ -377,13 +377,13 @@ def test_a_salvage_that_ends_before_it_is_whole_leaves_a_mark(is_full: bool) -> 
 
 def test_a_salvage_that_ended_outlives_a_loss_of_power() -> None:
     """Each new file is durable, and its name, before the mark is taken away."""
-    files = _in_memory(CrashingFiles())
-    files.make_durable()
+    files = _in_memory(SimulatedFiles())
+    files.settle()
     (told,) = salvage("/d/t-0", "/e/out", files=files)
     assert told.target == "/e/out/t-0"
     new = {f"/e/out/t-0/{name}": data for name, data in files.images("/e/out/t-0").items()}
     assert len(new) > 10
-    for image in files.after_power_loss():
+    for image in crashes_in(files, lambda: None, POWER_LOSS):
         assert new == {path: data for path, data in image.items() if path in new}
 
 

@@ -19,9 +19,9 @@ from segproof.stretches.kafka.framing import LogSource, frame_partition
 from segproof.stretches.kafka.whole_logs import WholeLog, frame_whole
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.watched_files import READS, WatchedFiles
 from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.log_files import batch, name, offset_entries, time_entries
-from segproof_tests.watched_files import READS, WatchedFiles
 
 BATCHES, BASES = 300, (0, 300, 600, 900)
 LOG = "00000000000000000300.log"

@@ -17,11 +17,11 @@ from segproof.verification import verify
 from segproof.verifying.path_verification import KnownPlaces, known_places, plan
 from segproof.wording.reporting import Wanted
 from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.watched_files import READS, WatchedFiles
 from segproof_harness.laws.borders.store_files import LOG_BYTES, TIME, log_of, record
 from segproof_tests.altered_files import listed
 from segproof_tests.store_files import LOG_BYTES as STORE_LOG_BYTES
 from segproof_tests.store_files import long_store
-from segproof_tests.watched_files import READS, WatchedFiles
 
 LAW = "RMQDISK-58"
 MIB = 1 << 20

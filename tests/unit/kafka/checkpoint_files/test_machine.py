@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from segproof.kafka import checkpoint_file, partition_metadata_file
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.watched_files import CHANGES, WatchedFiles
 from segproof_harness.structures.outcomes import of_model, outcome_of
 from segproof_model.kafka.broker.checkpoint_file import (
     LeaderEpochCheckpointFile,
@@ -31,7 +32,6 @@ from segproof_model.laws.kafka.broker import partition_metadata_file as metadata
 from segproof_model.laws.kafka.broker.checkpoint_file import Call, crash_leaves_old_or_new
 from segproof_model.releases import RELEASES, SEGPROOF
 from segproof_tests.model_steps import lawful
-from segproof_tests.watched_files import CHANGES, WatchedFiles
 
 JUDGED = [one for one in RELEASES.values() if not one.name.startswith("rocketmq")]
 NUMBERS = st.integers(-3, 9).map(str) | st.sampled_from(

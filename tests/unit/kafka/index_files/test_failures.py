@@ -22,6 +22,7 @@ from segproof.kafka import (
     time_index,
 )
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.format.record_file import RecordFile as ModelRecordFile
 from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
@@ -29,7 +30,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, opened
 from segproof_model.releases import SEGPROOF
-from segproof_tests.watched_files import WatchedFiles
 
 INT64_MIN = np.int64(-(2**63))
 BOTH = pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])

@@ -19,8 +19,8 @@ from segproof.errors import (
 )
 from segproof.kafka import LogConfig, LogManager
 from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_tests.memory_logs import CONFIG, START_MS, batch
-from segproof_tests.watched_files import WatchedFiles
 
 MARK, LOCK = ".kafka_cleanshutdown", ".lock"
 NO_LOGS = (

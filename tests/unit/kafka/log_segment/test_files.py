@@ -16,9 +16,9 @@ from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.kafka.record_file import RecordFile
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_tests import memory_segments
 from segproof_tests.memory_segments import BASE, BATCHES, LOG, NOW, TIMES, batch, images
-from segproof_tests.watched_files import WatchedFiles
 
 
 class CountingFiles(WatchedFiles):

@@ -21,7 +21,7 @@ from segproof.kafka import (
 )
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof_tests.watched_files import WatchedFiles
+from segproof_harness.files.watched_files import WatchedFiles
 
 SECONDS = 6
 

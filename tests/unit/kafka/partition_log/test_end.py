@@ -11,8 +11,8 @@ import pytest
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
 from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, write_batch
 from segproof.kafka.record_file import scan_memory
+from segproof_harness.machine.simulated_files import KILL, SimulatedFiles, crashes_in
 from segproof_tests.beside import run_beside
-from segproof_tests.crashing_files import CrashingFiles, crash_images
 from segproof_tests.memory_logs import (
     CHANGES,
     Place,
@@ -130,10 +130,10 @@ def loaded(image: dict[str, bytes], is_clean: bool) -> bytes:
 @pytest.mark.checks("LOAD-16", "LOAD-17")
 def test_a_process_that_is_killed_at_any_step(name: str) -> None:
     """Loading finds what was there before or after, or for a removal something between the two."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     place, log = prepared(files, name)
     before = bytes_of(log)
-    images = crash_images(files, partial(OPERATIONS[name], log), power=False)
+    images = crashes_in(files, partial(OPERATIONS[name], log), KILL)
     after = b"" if log.is_closed else bytes_of(log)
     after = before if name == "close" else after
     assert name in ("flush",) or len(images) > 1
@@ -153,7 +153,7 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
 
 def test_an_empty_segment_is_replaced_without_a_moment_in_which_there_is_none() -> None:
     """A process that is killed meanwhile leaves a log that ends where it did, and not at 0."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     log = filled(Place(files), 2)
     log.truncate_fully_and_start_at(30)
 
@@ -164,7 +164,7 @@ def test_an_empty_segment_is_replaced_without_a_moment_in_which_there_is_none() 
         assert log.roll(50) == 50
         assert log.roll(50) == 50
 
-    images = crash_images(files, write, power=False)
+    images = crashes_in(files, write, KILL)
     ends = [Place.of(image).open(is_clean=False).log_end_offset for image in images]
     assert ends == sorted(ends, key=lambda end: end == 50)
     assert set(ends) == {30, 31, 50}

@@ -11,8 +11,8 @@ from segproof.errors import CorruptCheckpointError, InvalidArgumentError, Number
 from segproof.kafka import LogConfig, PartitionLog, write_end_transaction_marker
 from segproof.kafka.segment_names import parse_name
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_tests.memory_logs import DIRECTORY, Place, batch, bytes_of, filled, segments_of
-from segproof_tests.watched_files import WatchedFiles
 
 FIRST, SECOND = "0" * 20, "0" * 18 + "24"
 

@@ -17,8 +17,8 @@ import pytest
 from segproof.errors import IndexClosedError
 from segproof.kafka import LogConfig, PartitionLog
 from segproof.kafka.lazy_index import LazyIndex
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_tests.memory_logs import DIRECTORY, START_MS, Place, batch, bytes_of
-from segproof_tests.watched_files import WatchedFiles
 
 CONFIG = LogConfig(segment_bytes=300, segment_index_bytes=240, retention_ms=-1)
 

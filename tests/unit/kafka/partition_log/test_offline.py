@@ -22,8 +22,9 @@ from segproof.kafka import (
     OffsetIndex,
     PartitionLog,
 )
+from segproof_harness.files import watched_files
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_harness.laws.borders.log_files import marker
-from segproof_tests import watched_files
 from segproof_tests.memory_logs import (
     CHANGES,
     CONFIG,
@@ -35,7 +36,6 @@ from segproof_tests.memory_logs import (
     filled,
     prepared,
 )
-from segproof_tests.watched_files import WatchedFiles
 
 STEPS = watched_files.CHANGES | {"open"}
 

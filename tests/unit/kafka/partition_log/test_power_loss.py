@@ -12,7 +12,7 @@ import pytest
 
 from segproof.kafka import LogManager, PartitionLog
 from segproof_harness.files.memory_files import MemoryFiles
-from segproof_tests.crashing_files import CrashingFiles, crash_images
+from segproof_harness.machine.simulated_files import ORDERED, POWER_LOSS, SimulatedFiles, crashes_in
 from segproof_tests.memory_logs import (
     CONFIG,
     DIRECTORY,
@@ -47,12 +47,12 @@ def durable_bytes(log: PartitionLog) -> int:
 @pytest.mark.checks("LOAD-17")
 def test_power_is_lost_at_any_step() -> None:
     """All below the recovery point is there, and behind it a prefix of what was written."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     log = Place(files).open()
     checked = 0
     for step in STEPS:
         before, durable_before = bytes_of(log), durable_bytes(log)
-        images = crash_images(files, partial(step, log), kill=False)
+        images = crashes_in(files, partial(step, log), POWER_LOSS)
         after = before if log.is_closed else bytes_of(log)
         durable_after = durable_before if log.is_closed else durable_bytes(log)
         least = min(durable_before, durable_after)
@@ -74,7 +74,7 @@ def known_of(log: PartitionLog) -> tuple[bytes, object]:
 @pytest.mark.parametrize("lost", ["", ".index", ".snapshot"])
 def test_power_is_lost_during_a_recovery(lost: str) -> None:
     """The next one finds the same records and producers, whatever of the snapshots is durable."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     place = Place(files)
     log = place.open()
     for number in range(6):
@@ -87,7 +87,7 @@ def test_power_is_lost_during_a_recovery(lost: str) -> None:
     for name in place.names(lost) if lost else []:
         files.remove(f"{DIRECTORY}/{name}")
     files.sync_directory(DIRECTORY)
-    images = crash_images(files, lambda: place.open(is_clean=False).close_handlers())
+    images = crashes_in(files, lambda: place.open(is_clean=False).close_handlers())
     assert len(images) > 10
     for image in images:
         assert known_of(Place.of(image).open(is_clean=False)) == expected
@@ -95,11 +95,11 @@ def test_power_is_lost_during_a_recovery(lost: str) -> None:
 
 def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
     """The log ends where it did, though no record tells where that is."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     log = Place(files).open()
     log.append_as_leader(batch(6), 0)
     log.truncate_fully_and_start_at(30)
-    images = crash_images(files, log.roll, kill=False)
+    images = crashes_in(files, log.roll, POWER_LOSS)
     assert len(images) > 3
     for image in images:
         assert Place.of(image).open(is_clean=False).log_end_offset == 30
@@ -107,12 +107,12 @@ def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
 
 def test_power_is_lost_while_a_segment_is_split() -> None:
     """All records are there, in the old segment or in those that take its place."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     place = Place(files)
     data = batch(3) + batch(3, 2**31 + 7)
     place.put(f"{0:020d}.log", data)
-    files.make_durable()
-    images = crash_images(files, lambda: place.open(is_clean=False), kill=False)
+    files.settle()
+    images = crashes_in(files, lambda: place.open(is_clean=False), ORDERED)
     assert len(images) > 5
     for image in images:
         assert data == bytes_of(Place.of(image).open(is_clean=False))
@@ -120,7 +120,7 @@ def test_power_is_lost_while_a_segment_is_split() -> None:
 
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     manager = LogManager("/", CONFIG, create=True, files=files, time=lambda: START_MS)
     log = manager.get_or_create_log("t", 0)
     for number in range(9):
@@ -131,7 +131,7 @@ def test_all_is_durable_before_the_clean_mark() -> None:
 
 def test_a_segment_that_was_flushed_before_it_is_rolled() -> None:
     """Its records are durable; how its indexes end must be too, for it is not recovered again."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     log = Place(files).open()
     for number in range(9):
         log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
@@ -141,10 +141,10 @@ def test_a_segment_that_was_flushed_before_it_is_rolled() -> None:
     assert {name: kept.get(name) for name in _indexes(files)} == _indexes(files)
 
 
-def kept_by(files: CrashingFiles) -> dict[str, bytes]:
+def kept_by(files: SimulatedFiles) -> dict[str, bytes]:
     """Return what a loss of power would leave at least of the log."""
     start = f"{DIRECTORY}/"
-    image = files.after_power_loss()[0].items()
+    image = files.durable().items()
     return {path.removeprefix(start): data for path, data in image if path.startswith(start)}
 
 
@@ -163,7 +163,7 @@ def _indexes(files: MemoryFiles) -> dict[str, bytes]:
 @pytest.mark.checks("LOAD-8", "LOAD-17")
 def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
     """The next recovery finds what lies before the damage, without a hole, at whichever step."""
-    files = CrashingFiles()
+    files = SimulatedFiles()
     place = Place(files)
     log = place.open(segment_bytes=300)
     for _ in range(5):
@@ -177,8 +177,8 @@ def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
     place.put(name, data[: half + 70] + b"?" + data[half + 71 :])
     for index in place.names(lost)[damaged:] if lost else []:
         files.remove(f"{DIRECTORY}/{index}")
-    files.make_durable()
-    images = crash_images(files, lambda: place.open(is_clean=False, segment_bytes=300))
+    files.settle()
+    images = crashes_in(files, lambda: place.open(is_clean=False, segment_bytes=300))
     assert len(images) > 20
     for image in images:
         again = Place.of(image).open(is_clean=False, segment_bytes=300)

@@ -35,12 +35,12 @@ from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof.kafka.segments.log_segment import LogSegment
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.files.watched_files import WatchedFiles
 from segproof_harness.structures.outcomes import normalise
 from segproof_model.kafka.broker import producer_snapshot as model
 from segproof_model.kafka.broker.producer_state import ProducerStateManager as ModelProducers
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.files import Files
-from segproof_tests.watched_files import WatchedFiles
 
 DATA = KAFKA
 SNAPSHOTS = sorted(DATA.glob("*/*/*.snapshot"))

@@ -11,7 +11,7 @@ from segproof.rocketmq.index_service import IndexService, QueryOffsetResult, ind
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.files.memory_files import MemoryFiles, write_file
-from segproof_tests.crashing_files import CrashingFiles, crash_images
+from segproof_harness.machine.simulated_files import SimulatedFiles, crashes_in
 
 NOW_MS = 1_795_223_767_450
 MOST = 2**63 - 1
@@ -75,10 +75,10 @@ def test_a_message_that_lies_in_two_files_is_completed_not_repeated() -> None:
 @pytest.mark.checks("RMQSVC-2", "RMQSVC-4", "RMQSVC-10")
 def test_power_is_lost_at_any_step() -> None:
     """What the checkpoint calls indexed is found after a loss of power, whenever it comes."""
-    files, clock = CrashingFiles(), Clock()
+    files, clock = SimulatedFiles(), Clock()
     files.make_directory("/s/index")
     service = opened(files, clock)
-    files.make_durable()
+    files.settle()
 
     def build() -> None:
         for number in range(1, 13):
@@ -86,7 +86,7 @@ def test_power_is_lost_at_any_step() -> None:
             service.build_index(request(100 * number, "k", 1000 * number))
 
     known, begun = set(), False
-    for image in crash_images(files, build):
+    for image in crashes_in(files, build):
         after = MemoryFiles()
         after.make_directory("/s/index")
         for path, data in image.items():

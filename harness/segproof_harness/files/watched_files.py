@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in memory that tell of each call before it is made: to count calls, or to let them fail."""
+"""Files in memory that tell of each call: before it, to count it or let it fail, and after it."""
 
 from collections.abc import Callable
 from typing import Any, cast
 
 from segproof.files import File
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import CAPACITY_BYTES, MemoryFiles
 
 __all__ = ["CHANGES", "READS", "WatchedFiles"]
 
@@ -25,13 +25,15 @@ QUESTIONS = frozenset({"status", "list_directory"})
 
 
 class WatchedFiles(MemoryFiles):
-    """Files in memory; a subclass says in `before` what comes before each call."""
+    """Files in memory; a subclass says in `before` and `after` what comes beside each call."""
 
     calls_of_files = CHANGES_OF_FILES
     """Calls of a file that are told; a subclass may add `READS`."""
 
-    def __init__(self, *, clock_ms: Callable[[], int] | None = None) -> None:
-        super().__init__(clock_ms=clock_ms)
+    def __init__(
+        self, capacity_bytes: int = CAPACITY_BYTES, *, clock_ms: Callable[[], int] | None = None
+    ) -> None:
+        super().__init__(capacity_bytes, clock_ms=clock_ms)
         self._handles: list[Any] = []
 
     @property
@@ -48,15 +50,21 @@ class WatchedFiles(MemoryFiles):
         `handle.is_writable` says whether it is open for writing.
         """
 
+    def after(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Do what comes after a call that raised no error; the arguments are those of `before`."""
+
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open, and watch the file."""
         self.before("open", path, writable)
-        return self._watched(super().open(path, writable=writable, create=create), writable)
+        file = self._watched(super().open(path, writable=writable, create=create), writable)
+        self.after("open", path, writable)
+        return file
 
     def create_new(self, path: str) -> File | None:
         """Create, and watch the file."""
         self.before("create_new", path)
         file = super().create_new(path)
+        self.after("create_new", path)
         return None if file is None else self._watched(file, True)
 
     def _watched(self, file: Any, writable: bool) -> File:
@@ -65,11 +73,13 @@ class WatchedFiles(MemoryFiles):
 
 
 def _telling(name: str) -> Callable[..., Any]:
-    """Return the method of that name, with `before` before it."""
+    """Return the method of that name, between `before` and `after`."""
 
     def call(self: WatchedFiles, path: str, *arguments: Any) -> Any:
         self.before(name, path, *arguments)
-        return getattr(super(WatchedFiles, self), name)(path, *arguments)
+        answer = getattr(super(WatchedFiles, self), name)(path, *arguments)
+        self.after(name, path, *arguments)
+        return answer
 
     return call
 
@@ -105,6 +115,7 @@ class _Watched:
         def call(*arguments: Any) -> Any:
             self._files.before(name, self._place["path"], *arguments, handle=self)
             answer = found(*arguments)
+            self._files.after(name, self._place["path"], *arguments, handle=self)
             return _Watched(answer, self._files, **self._place) if name == "map" else answer
 
         return call
