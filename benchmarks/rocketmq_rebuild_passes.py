@@ -12,7 +12,7 @@ from benchmarks.modes import Pass, Prepared, mode
 @mode
 def rocketmq_rebuild(store: str, out: str, mapped_file_size: str) -> Prepared:
     """Make the index of a store new in a folder; the checksum of its bytes."""
-    from segproof.rebuilding.store_rebuild import rebuild_index
+    from segproof.repair import rebuild_index
     from segproof.rocketmq.geometry import DEFAULT_GEOMETRY
 
     def prepare() -> Pass:

@@ -12,7 +12,7 @@ from benchmarks.modes import Pass, Prepared, mode
 @mode
 def salvage(path: str, out: str) -> Prepared:
     """Save what is sound into a new directory, durably; the bytes that were kept."""
-    from segproof.salvaging.salvage import salvage as save
+    from segproof.repair import salvage as save
 
     def prepare() -> Pass:
         shutil.rmtree(out, ignore_errors=True)

@@ -56,7 +56,7 @@ def recover(directory: str) -> Prepared:
 @mode
 def rebuild(directory: str) -> Pass:
     """Rebuild a partition in place, with the interval given; findings and bytes cut off."""
-    from segproof.rebuilding.partition_rebuild import rebuild as rebuild_partition
+    from segproof.repair import rebuild as rebuild_partition
 
     def one_pass() -> Callable[[], int]:
         rebuilt = rebuild_partition(

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.findings import Finding, Severity, Summary, Verdict
-    from segproof.rebuilding.partition_rebuild import rebuild
-    from segproof.salvaging.salvage import salvage
+    from segproof.repair import rebuild, salvage
     from segproof.tables.scan import scan
     from segproof.verification import verify
 
@@ -31,8 +30,8 @@ _HOMES = {
     "Severity": "segproof.findings",
     "Summary": "segproof.findings",
     "Verdict": "segproof.findings",
-    "rebuild": "segproof.rebuilding.partition_rebuild",
-    "salvage": "segproof.salvaging.salvage",
+    "rebuild": "segproof.repair",
+    "salvage": "segproof.repair",
     "scan": "segproof.tables.scan",
     "verify": "segproof.verification",
 }

@@ -23,7 +23,8 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile, read_partition_metadata
 from segproof.kafka.record_file import scan_memory
 from segproof.lookup import PartitionReader
-from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.repair import salvage
+from segproof.salvaging.salvage import SalvagedPartition
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.releases import kafka_clients

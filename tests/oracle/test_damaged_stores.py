@@ -20,9 +20,9 @@ from tests.oracle.stores import (
 )
 
 from segproof.findings import Severity
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import blank_tail
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_tests.changed_bytes import put_bytes

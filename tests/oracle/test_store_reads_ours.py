@@ -25,7 +25,7 @@ from tests.oracle.stores import (
     write_store,
 )
 
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.message import Message
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify

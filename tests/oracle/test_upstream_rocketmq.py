@@ -24,9 +24,9 @@ from tests.oracle.stores import (
     write_store,
 )
 
+from segproof.repair import salvage_store
 from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
 from segproof_model.releases import release_named

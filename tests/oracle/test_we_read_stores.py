@@ -23,7 +23,7 @@ from tests.oracle.stores import (
     recovered_by_model,
 )
 
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import encode_message, string_to_message_properties
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig

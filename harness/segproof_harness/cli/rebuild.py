@@ -299,7 +299,7 @@ def _rebuild(asked: _Asked, report: RebuildReport) -> None:
 
 def _partitions(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]:
     """Rebuild the partitions; yield the path of each."""
-    from segproof.rebuilding.directory_rebuild import rebuild_all
+    from segproof.repair import rebuild_all
 
     for told in rebuild_all(
         asked.of_kafka, asked.out, asked.options, jobs=asked.jobs, on_progress=steps.show

@@ -63,7 +63,7 @@ def rebuild_store(
     show: Show,
 ) -> "RebuiltIndex":
     """Rebuild the index of one store. Raises: SegproofError; OSError."""
-    from segproof.rebuilding.store_rebuild import rebuild_index
+    from segproof.repair import rebuild_index
     from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
     from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 

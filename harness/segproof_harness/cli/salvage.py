@@ -138,7 +138,7 @@ def _save_partitions(
 ) -> None:
     """Save partitions, and write what was done; exit code 1 if anything was not kept."""
     from segproof.errors import SegproofError
-    from segproof.salvaging.salvage import salvage
+    from segproof.repair import salvage
 
     # The new log of a partition keeps one file open for each segment while it is loaded.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

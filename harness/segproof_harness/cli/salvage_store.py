@@ -78,7 +78,7 @@ def save_store(
 ) -> None:
     """Save a store, and write what was done; exit code 1 if anything was not kept."""
     from segproof.errors import SegproofError
-    from segproof.salvaging.store_salvage import salvage_store
+    from segproof.repair import salvage_store
 
     started = time.monotonic()
     try:

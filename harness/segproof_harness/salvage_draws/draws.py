@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from segproof.salvaging.salvage import SalvagedPartition, salvage
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.repair import salvage, salvage_store
+from segproof.salvaging.salvage import SalvagedPartition
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import Severity, Summary, verify
 from segproof_harness.salvage_draws.disk_damages import Damaged
 from segproof_harness.salvage_draws.kafka_damages import damage_partition

@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from segproof.files import REAL_FILES
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.salvage_draws.rocketmq_reader import (
     BLANK,

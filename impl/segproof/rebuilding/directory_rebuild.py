@@ -17,13 +17,14 @@ from functools import partial
 from typing import Literal
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import REAL_FILES, SharedFiles
+from segproof.files import SharedFiles
 from segproof.findings import Finding
 from segproof.inventory.segment_listing import sized
 from segproof.inventory.walk import NotListed, partition_in, take_inventory
 from segproof.processes import Meter, Progress, Sharing, processes_for
 from segproof.reading.unfinished import MARKER
 from segproof.reading.unread_places import check_read
+from segproof.rebuilding.judged_indexes import Judges
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
@@ -38,7 +39,7 @@ from segproof.rebuilding.safe_places import (
 from segproof.rebuilding.segment_build import PASSES, Options
 from segproof.wording.reporting import Reporter, Wanted
 
-__all__ = ["RebuiltPartition", "rebuild_all"]
+__all__ = ["RebuiltPartition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +64,25 @@ class _Task:
     size_bytes: int
 
 
-def rebuild_all(
-    paths: Sequence[str | os.PathLike[str]],
-    out: str | os.PathLike[str] | None = None,
-    options: Options | None = None,
-    *,
-    jobs: int = 1,
-    on_progress: Progress | None = None,
-    files: SharedFiles = REAL_FILES,
+def rebuild_partitions(
+    paths: Sequence[str],
+    out: str | None,
+    asked: Options,
+    judges: Judges,
+    jobs: int,
+    on_progress: Progress | None,
+    files: SharedFiles,
 ) -> Iterator[RebuiltPartition]:
-    """Rebuild each partition at or below the paths as `rebuild` does; yield what was done.
-
-    A path is a partition, or a directory with partitions at any depth, such as a data directory.
-    With `out`, which goes with one path, a partition goes to the same place below `out`.
-    `options` says the rest; its `in_place` and `out` exclude one another. A directory below the
-    paths that can't be read is a finding of the directory that was given.
-
-    Yields nothing where there is no log. Raises, with nothing changed, at the first step:
-    InvalidArgumentError for arguments that don't fit; NotADirectoryError, FileNotFoundError;
-    SegproofError where a broker has locked a data directory; OSError. What goes wrong in one
-    partition is yielded.
-    """
-    asked = options or Options()
+    """Rebuild each partition at or below the paths; see `segproof.repair.rebuild_all`."""
     asked.check(out, jobs)
     if out is not None and len(paths) > 1:
         raise InvalidArgumentError("a new directory goes with one path")
     tasks: dict[str, _Task] = {}
     unread: dict[str, tuple[Finding, ...]] = {}
-    for path in [os.fspath(one) for one in paths]:
+    for path in paths:
         if out is not None:
-            check_apart(path, os.fspath(out), "old one")
-            check_outside(os.fspath(out), files)
+            check_apart(path, out, "old one")
+            check_outside(out, files)
         if asked.backup is not None:
             check_backup(path, asked.backup, files)
         found = _find(path, out, files)
@@ -108,9 +97,9 @@ def rebuild_all(
                 lock = lock_of(path, "data directory", files)
                 if lock is not None:
                     locks.callback(lock.close)
-        made = _run([*tasks.values()], asked, files, meter, jobs)
+        made = _run([*tasks.values()], asked, judges, files, meter, jobs)
         if out is not None and not asked.dry_run:
-            made = _marked(made, os.fspath(out), [*tasks.values()], files)
+            made = _marked(made, out, [*tasks.values()], files)
         yield from made
     for path, findings in unread.items():
         if findings:
@@ -157,7 +146,7 @@ class _Found:
     unread: tuple[Finding, ...]
 
 
-def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> _Found:
+def _find(path: str, out: str | None, files: SharedFiles) -> _Found:
     """Return the partitions with a log at or below a path, and what could not be read there."""
     check_read(path, files)
     status = files.status(path)
@@ -181,7 +170,12 @@ def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> 
 
 
 def _run(
-    tasks: Sequence[_Task], options: Options, files: SharedFiles, meter: Meter, jobs: int
+    tasks: Sequence[_Task],
+    options: Options,
+    judges: Judges,
+    files: SharedFiles,
+    meter: Meter,
+    jobs: int,
 ) -> Iterator[RebuiltPartition]:
     """Rebuild each partition; yield in the order of the tasks."""
     processes = processes_for(jobs, len(tasks), sum(task.size_bytes for task in tasks))
@@ -190,20 +184,20 @@ def _run(
         consequence="; other partitions may be rebuilt, each of their files is whole",
     )  # fmt: skip
     inner = jobs if processes == 1 else 1
-    work = partial(_attempt, options=options, jobs=inner)
+    work = partial(_attempt, options=options, judges=judges, jobs=inner)
     with sharing.results(work, tasks, size_of=lambda task: task.size_bytes) as made:
         yield from made
 
 
 def _attempt(
-    task: _Task, files: SharedFiles, meter: Meter, options: Options, jobs: int
+    task: _Task, files: SharedFiles, meter: Meter, options: Options, judges: Judges, jobs: int
 ) -> RebuiltPartition:
     """Rebuild one partition; an error is told, so that the others can be done."""
     try:
         with refusing_what_vanishes(task.path):
             partition = read_partition(task.path, files)
         done = rebuild_partition(
-            partition, task.target, options, files, meter, jobs, is_locked=True
+            partition, task.target, options, judges, files, meter, jobs, is_locked=True
         )
     except SegproofError as error:
         return RebuiltPartition(task.path, Rebuilt((), (), ()), str(error))

@@ -9,7 +9,7 @@ Laws: those that `verify` finds broken in an index; DISK-5 and DISK-24 for one t
 empty.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -29,6 +29,8 @@ CheckClosed = Callable[
 ]
 """Returns what is found in each segment, and in the partition as a whole; the number is of
 processes."""
+Verify = Callable[..., Iterable[Finding]]
+"""Yields what breaks a law in a file: asked of the byte at which a log is broken."""
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 STOPPED = ", although the broker has stopped cleanly"
 """What findings say here of every last segment, whether or not the broker's marker is there."""
@@ -44,6 +46,13 @@ DENSE_LOG = "DISK-63"
 """The law that a segment breaks which lacks offsets: the lack of an index is a reason to doubt."""
 KEPT = "it is sound and stays as it is"
 ASKED = "all files were asked for"
+
+
+class Judges(NamedTuple):
+    """What the rebuild of a partition asks of `verify`. Travels to processes."""
+
+    check_closed: CheckClosed
+    verify: Verify
 
 
 class Defect(NamedTuple):

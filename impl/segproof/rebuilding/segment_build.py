@@ -9,7 +9,7 @@ Laws: SEG-20 to SEG-24, SEG-30.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from segproof.reading.offset_entries import entries_in
 from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.intervals import IntervalBounds
-from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect
+from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect, Verify
 from segproof.rebuilding.kept_files import backup_of, copy_bytes
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE
@@ -103,8 +103,7 @@ class Wanted:
     index_interval_bytes: int
     """The interval where the old index of a segment does not tell another one."""
     interval_source: IntervalSource
-    verify: Callable[..., Iterable[Finding]]
-    """Yields what breaks a law in a file: asked of the byte at which a log is broken."""
+    verify: Verify
 
 
 @dataclass(frozen=True, slots=True)

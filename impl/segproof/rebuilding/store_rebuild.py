@@ -14,7 +14,7 @@ Not covered: the checkpoint of the store, which stays as it is.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -24,7 +24,7 @@ from typing import Final, Literal
 import numpy as np
 
 from segproof.errors import InvalidArgumentError
-from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
+from segproof.files import Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
 from segproof.hints import writes
 from segproof.integers import INT64_MAX
@@ -65,7 +65,6 @@ from segproof.rebuilding.store_geometry import (
     index_of_this_log,
     keep_guess,
     old_index_names,
-    told_geometry,
 )
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -74,15 +73,16 @@ from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
 from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
-from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.wording.reporting import Wanted
 
-__all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
+__all__ = ["RebuiltIndex", "RebuiltIndexFile"]
 
 BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
+CheckPlace = Callable[[Place, Wanted, Files, Callable[[int], None]], Iterator[Finding]]
+"""Yields what `verify` finds at a place, and says how many bytes it has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +132,21 @@ class RebuiltIndex:
     """Messages whose store time can't be right: their entries have the likely one (RMQDISK-40)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWanted:
+    """How an index is made new; see `segproof.repair.rebuild_index`."""
+
+    check: CheckPlace
     told_geometry: NewGeometry
     index_tags: bool | None
     count_puts: bool | None
-    cut_tail: bool
-    keep_times: bool
-    all_files: bool
-    is_dry: bool
-    backup: str | None
-    zone: tzinfo | None
-    on_progress: Progress | None
+    cut_tail: bool = False
+    keep_times: bool = False
+    all_files: bool = True
+    is_dry: bool = False
+    backup: str | None = None
+    zone: tzinfo | None = None
+    on_progress: Progress | None = None
 
     @property
     def geometry(self) -> Geometry:
@@ -155,79 +158,21 @@ class _Wanted:
         return self.cut_tail and not (is_in_place and self.backup is None)
 
 
-def rebuild_index(
-    store_path: str | os.PathLike[str],
-    out: str | os.PathLike[str] | None = None,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    *,
-    in_place: bool = False,
-    index_tags: bool | None = None,
-    count_puts: bool | None = None,
-    mapped_file_size: int | None = None,
-    cut_tail: bool = False,
-    keep_times: bool = False,
-    all_files: bool = True,
-    dry_run: bool = False,
-    backup: str | os.PathLike[str] | None = None,
-    zone: tzinfo | None = None,
-    is_being_saved: bool = False,
-    on_progress: Progress | None = None,
-    files: SharedFiles = REAL_FILES,
+def rebuild_from_log(
+    store: str,
+    out: str | None,
+    wanted: IndexWanted,
+    mapped_file_size: int | None,
+    files: SharedFiles,
 ) -> RebuiltIndex:
-    """Make the index files of a store new from its commit log, into `out` or in place.
-
-    `hash_slot_num` and `index_num` are the slots and entries of each new file; None: those of the
-    old files, else, in place, RocketMQ's defaults. A broker with other numbers finds nothing: so
-    `geometry_from` of the result says where they are from, and a guess is kept in a file of the
-    store (RMQDISK-51). Into `out` they must be given, or told by an old file. `index_tags` says
-    whether messages with tags have an entry, as releases from 5.4.0 on write; None: as the old
-    index has it, else yes. `count_puts` says whether the slot count of a header counts puts, as
-    releases up to 4.7.0 do, and not slots; None: as the old index has it, else slots.
-    The files are named as the old ones if these are as many, else by the store time of their first
-    message, in the zone (None: local).
-
-    With `keep_times` no entry has a likely time in place of an impossible one.
-    Without `all_files` an index stays byte for byte if `verify` finds no error and no warning in
-    the store, its queues and its checkpoint aside; into `out` it is copied. It may have entries of
-    messages that retention has removed, unlike one made of the log. `messages` is 0 then.
-
-    A `dry_run` writes nothing and takes no lock; it returns what the same call would do, in place
-    where `out` is None. Its new files have no names, and lie on the device of temporary files.
-
-    In place, `backup` is a directory that keeps each old file that is replaced or removed, durable
-    before that, at its whole path below it: `cp -a BACKUP/. /` brings them back.
-
-    `out` is a new or an empty directory; only index files come into it. Nothing else changes.
-    A store that a salvage has not ended is refused, unless `is_being_saved`: that salvage asks.
-    Findings, and then nothing is written: a log with a hole, with a message at a wrong offset, that
-    ends before messages that the old index knows, or holds something else than zeros behind its
-    last intact message, or sound ones behind a blank end, or none beside an index with entries; in
-    place a folder for an index. `cut_tail` takes what a broker reads. A log older than its oldest
-    file is taken as it is. Memory: one index file, the messages of 8 MiB, or four of up to 64 MiB.
-    Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
-    without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
-    is at work; TooLargeError; OSError.
-    """
-    store, target = os.fspath(store_path), None if out is None else os.fspath(out)
-    kept = None if backup is None else os.fspath(backup)
-    if (target is None) != (in_place or (dry_run and target is None)):
-        raise InvalidArgumentError("give either a new directory or in_place")
-    _check_places(store, target, kept, files)
-    if not is_being_saved:
-        _check_store(store, files)
-    told = told_geometry(store, hash_slot_num, index_num, files, is_moved=target is not None)
-    wanted = _Wanted(
-        told, index_tags, count_puts, cut_tail, keep_times, all_files, dry_run, kept, zone,
-        on_progress,
-    )  # fmt: skip
-    if not dry_run:
-        return _rebuild(store, target, wanted, mapped_file_size, files)
+    """Make the index files of a store new; see `segproof.repair.rebuild_index`."""
+    if not wanted.is_dry:
+        return _rebuild(store, out, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
-        return _rebuild(store, target, wanted, mapped_file_size, dry)
+        return _rebuild(store, out, wanted, mapped_file_size, dry)
 
 
-def _check_store(store: str, files: SharedFiles) -> None:
+def check_store(store: str, files: SharedFiles) -> None:
     """Return if a store is whole and its layout is read. Raises: InvalidArgumentError; OSError.
 
     What a salvage has written is whole, whatever lies beside it.
@@ -236,7 +181,7 @@ def _check_store(store: str, files: SharedFiles) -> None:
     check_layout(store, files)
 
 
-def _check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
+def check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
     """Return if what is written lies outside of the store. Raises: InvalidArgumentError."""
     if out is not None:
         check_apart(store, out, "store")
@@ -250,7 +195,7 @@ def _check_places(store: str, out: str | None, backup: str | None, files: Files)
 def _rebuild(
     store: str,
     out: str | None,
-    wanted: _Wanted,
+    wanted: IndexWanted,
     mapped_file_size: int | None,
     files: SharedFiles,
 ) -> RebuiltIndex:
@@ -267,7 +212,7 @@ def _rebuild(
     )
     old = old_index_names(store, files)
     with place as working_directory:
-        found = _defects(store, wanted.on_progress, files) if old and not wanted.all_files else None
+        found = _defects(store, wanted, files) if old and not wanted.all_files else None
         others = tuple(one for one in found or () if is_of_another_log(one))
         if found is not None and not found:
             paths = [os.path.join(store, INDEX, name) for name in old]
@@ -278,28 +223,28 @@ def _rebuild(
         return run.run(working_directory, place)
 
 
-def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Finding]:
+def _defects(store: str, wanted: IndexWanted, files: Files) -> list[Finding]:
     """Return the errors and warnings of `verify` about the index, the log and the store.
 
     Consume queues, checkpoint and the folder of an ended rebuild are no matter of the index, nor is
     a guess of its slots.
     """
     place = Place(PlaceKind.STORE, store)
-    meter = Meter(on_progress, size_of(place, files))
+    meter = Meter(wanted.on_progress, size_of(place, files))
     names = ("consumequeue", CHECKPOINT, MARKER, GUESS_FILE)
     others = tuple(os.path.join(store, name) for name in names)
-    found = check_place(place, Wanted(), files, meter.add)
+    found = wanted.check(place, Wanted(), files, meter.add)
     return [one for one in found if one.is_defect and not one.path.startswith(others)]
 
 
-def _errors(store: str, files: Files) -> Iterator[Finding]:
+def _errors(store: str, check: CheckPlace, files: Files) -> Iterator[Finding]:
     """Yield the errors of `verify` about a store."""
-    found = check_place(Place(PlaceKind.STORE, store), Wanted(), files)
+    found = check(Place(PlaceKind.STORE, store), Wanted(), files, lambda _: None)
     return (one for one in found if one.severity is Severity.ERROR)
 
 
 def _missing_end(
-    log: CommitLog, end: int, wanted: _Wanted, is_in_place: bool, files: Files
+    log: CommitLog, end: int, wanted: IndexWanted, is_in_place: bool, files: Files
 ) -> tuple[Finding, ...]:
     """Return a finding if index or queues lead to messages from `end` on, where the log ends.
 
@@ -313,12 +258,14 @@ def _missing_end(
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
-    if found := of_another_log(partial(_errors, log.store_path, files)):
+    if found := of_another_log(partial(_errors, log.store_path, wanted.check, files)):
         return found
     last, law = log.file_of(end) or log.log_files[-1], "RMQDISK-23"
     position = max(0, end - last.start) if end < log.max_offset else 0
     if end < log.max_offset:
-        law = law_at(partial(_errors, log.store_path, files), last.path, position, "RMQDISK-52")
+        law = law_at(
+            partial(_errors, log.store_path, wanted.check, files), last.path, position, "RMQDISK-52"
+        )
     return (
         finding_at(
             last.path,
@@ -348,7 +295,7 @@ class _Rebuild:
     def __init__(
         self,
         log: CommitLog,
-        wanted: _Wanted,
+        wanted: IndexWanted,
         old_names: list[str],
         files: SharedFiles,
         doubts: tuple[Finding, ...] = (),
@@ -361,7 +308,7 @@ class _Rebuild:
         self._old_names = old_names
         self._old_directory = os.path.join(log.store_path, INDEX)
         self._files = files
-        self._errors = partial(_errors, log.store_path, files)
+        self._errors = partial(_errors, log.store_path, wanted.check, files)
         self._built_at = BUILT_FROM_MS
         self._messages = 0
         self._doubted = 0

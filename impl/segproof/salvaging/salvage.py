@@ -7,7 +7,7 @@ Not covered: the log of a cluster's metadata; records inside of broken batches (
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
-from segproof.files import REAL_FILES, LinkOutError, SharedFiles
+from segproof.files import Files, LinkOutError, SharedFiles
 from segproof.findings import Finding
 from segproof.inventory.held_beside import HeldBeside
 from segproof.inventory.partitions import Partition
@@ -23,6 +23,7 @@ from segproof.inventory.segment_listing import sized
 from segproof.inventory.stores import find_places
 from segproof.inventory.walk import (
     DataDirectory,
+    Item,
     Layout,
     NotListed,
     partition_in,
@@ -60,13 +61,10 @@ from segproof.salvaging.other_logs import SegmentJudge
 from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
-from segproof.verifying.directory_checks import judged_inventory
-from segproof.verifying.foreign_segments import cut_outs_of, foreign_end_of
 from segproof.wording.loose_files import stray_words
 from segproof.wording.partition_words import DELETED, LACKING, REPLACED, REST
 
-__all__ = ["Gap", "SalvagedPartition", "salvage"]
-JUDGE = SegmentJudge(foreign_end_of, cut_outs_of)
+__all__ = ["Gap", "SalvagedPartition"]
 LACKS_ASIDE = "DISK-41"
 """The law that a partition breaks which has lost what a folder set aside has."""
 JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'
@@ -84,45 +82,31 @@ ALL_REMOVED = (
 )
 
 
-def salvage(
-    path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    jobs: int = 1,
-    on_progress: Progress | None = None,
-    files: SharedFiles = REAL_FILES,
-) -> Iterator[SalvagedPartition]:
-    """Save what is sound at or below `path` into `out`; yield what was done, by partition.
+class Judges(NamedTuple):
+    """What a salvage asks of `verify`."""
 
-    `path` is a partition, or a data directory with partitions at any depth. `out` is a new or an
-    empty directory, or one that has only what a salvage of other partitions wrote. It becomes a
-    data directory: a broker loads it, or single partitions of it.
-    Nothing at `path` changes, and blocks that its disk does not give cost what lies in them only.
-
-    A batch is kept whose checksum is right and whose offsets fit behind those before it. In `out`
-    stands for each partition: its logs with these batches, byte for byte, and indexes, epochs and
-    producer snapshots of them; the topic's id; and, where there are any, the batches that fit
-    nowhere or that no broker loads, in `salvage-set-aside.TOPIC-N.log`, which no broker reads.
-    Until all is whole and durable, the file `segproof-salvage.incomplete` stands there.
-
-    `jobs` is the number of processes; each saves one partition at a time.
-    `on_progress` is called with the bytes done so far and those that there are: a third of them
-    counts when it is checked, a third when it is copied, the last when the new logs are loaded.
-    Memory: as a verification. Cost: a log is read twice and written, the new one is read once, and
-    once more where a part of the partition was lost or a leader epoch falls.
-    Raises, at the first step: InvalidArgumentError for `jobs` below 1, and where `path` holds no
-    partition that a broker would load, as a store of RocketMQ, which `salvage_store` saves;
-    FileExistsError, NotADirectoryError for `out`; OSError. Later: OSError for what can't be
-    written.
+    inventory: Callable[[str, Files], tuple[list[Item], list[Finding]]]
+    """Returns what lies at or below a path, and what is found of the names and small files there.
     """
+    of_segment: SegmentJudge
+
+
+def save_partitions(
+    source: str,
+    target: str,
+    judges: Judges,
+    jobs: int,
+    on_progress: Progress | None,
+    files: SharedFiles,
+) -> Iterator[SalvagedPartition]:
+    """Save what is sound at or below `source` into `target`; see `segproof.salvage`."""
     if jobs < 1:
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
-    source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
     check_outside(target, files)
     check_empty(target, files, _is_written_here)
     check_read(source, files)
-    partitions, refused, unread, findings = _partitions(source, files)
+    partitions, refused, unread, findings = _partitions(source, judges, files)
     removed = [one for one in findings if _is_removed(one) and REST in one.message]
     inside = [one for one in findings if _is_of_inner_folder(one)]
     taken = _taken(target, partitions, files)
@@ -130,7 +114,7 @@ def salvage(
     begin_salvage(target, files, partitions)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
-    for name, told in _salvaged(partitions, target, files, meter, jobs):
+    for name, told in _salvaged(partitions, target, judges.of_segment, files, meter, jobs):
         partition = partitions[name]
         told.left_out += _words_of([*unread, *inside], partition)
         told.removed += _words_of(removed, partition)
@@ -247,25 +231,34 @@ def _stores_below(source: str, files: SharedFiles) -> dict[str, str]:
 
 
 def _salvaged(
-    partitions: dict[str, Partition], target: str, files: SharedFiles, meter: Meter, jobs: int
+    partitions: dict[str, Partition],
+    target: str,
+    judge: SegmentJudge,
+    files: SharedFiles,
+    meter: Meter,
+    jobs: int,
 ) -> Iterator[tuple[str, SalvagedPartition]]:
     """Yield what was saved of each partition by name, here or in several processes."""
     sharing = Sharing(
         min(jobs, len(partitions)), files, meter, "salvage", lambda _: target,
         "save into another new directory, with jobs=1",
     )  # fmt: skip
-    with sharing.results(partial(_save, target=target), partitions.items()) as saved:
+    with sharing.results(partial(_save, target=target, judge=judge), partitions.items()) as saved:
         yield from zip(partitions, saved, strict=True)
 
 
 def _save(
-    named: tuple[str, Partition], files: SharedFiles, meter: Meter, target: str
+    named: tuple[str, Partition],
+    files: SharedFiles,
+    meter: Meter,
+    target: str,
+    judge: SegmentJudge,
 ) -> SalvagedPartition:
     """Save one partition, here or in a worker."""
     name, partition = named
     aside = os.path.join(target, SET_ASIDE_FILE.format(name))
     new = os.path.join(target, name)
-    return salvage_partition(partition, new, aside, JUDGE, files, meter.add)
+    return salvage_partition(partition, new, aside, judge, files, meter.add)
 
 
 def _linked_logs(partition: Partition, files: SharedFiles) -> str:
@@ -334,9 +327,9 @@ class _Inventory(NamedTuple):
     """What `verify` says of names and directories."""
 
 
-def _inventory(source: str, files: SharedFiles) -> _Inventory:
+def _inventory(source: str, judges: Judges, files: SharedFiles) -> _Inventory:
     """Return what lies at or below a path."""
-    items, findings = judged_inventory(source, files)
+    items, findings = judges.inventory(source, files)
     found = _Inventory([], {}, {}, findings)
     for item in items:
         partition = partition_in(item)
@@ -350,14 +343,14 @@ def _inventory(source: str, files: SharedFiles) -> _Inventory:
 
 
 def _partitions(
-    source: str, files: SharedFiles
+    source: str, judges: Judges, files: SharedFiles
 ) -> tuple[dict[str, Partition], dict[str, str], list[Finding], list[Finding]]:
     """Return the partitions at or below a path by the names of their directories.
 
     And the directories that no broker would load, or that can't be read, each with the reason; and
     the findings of logs that can't be read; and all findings.
     """
-    there = _inventory(source, files)
+    there = _inventory(source, judges, files)
     found: dict[str, Partition] = {}
     refused: dict[str, str] = {}
     # A broker loads what lies in its directory itself; a copy in a folder of it comes second.
@@ -402,7 +395,7 @@ def _partitions(
         raise InvalidArgumentError(
             "a store of RocketMQ",
             path=source,
-            hint="call `salvage_store` of segproof.salvaging.store_salvage",
+            hint="call `salvage_store` of segproof.repair",
         )
     if not found:
         why = part_of_store(source, files) or "there is no partition with a log here"

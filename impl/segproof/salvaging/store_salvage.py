@@ -7,7 +7,7 @@ Not covered: extension files of queues; queues and indexes kept in RocksDB; time
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
@@ -17,7 +17,8 @@ import numpy as np
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files, SharedFiles
+from segproof.files import Files, SharedFiles
+from segproof.findings import Finding
 from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.processes import Meter, Progress
@@ -45,8 +46,9 @@ from segproof.rebuilding.store_geometry import (
     index_of_this_log,
     keep_guess,
     new_geometry,
+    told_geometry,
 )
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rebuilding.store_rebuild import CheckPlace, IndexWanted, rebuild_from_log
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, STORE_TIME_V6, CommitLog
 from segproof.rocketmq.geometry import index_file_names
@@ -64,44 +66,37 @@ from segproof.salvaging.store_extras import Extras
 from segproof.stretches.rocketmq.desk import Fate
 from segproof.stretches.rocketmq.message_blocks import Int64Array, LogReader, MessageBlock
 from segproof.stretches.rocketmq.witnesses import are_of_other_log
-from segproof.verifying.rocketmq.log_files import judged_log
 
-__all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
+__all__ = ["SalvagedStore", "StoreGap"]
 
 
-def salvage_store(
-    store_path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    mapped_file_size: int | None = None,
-    on_progress: Progress | None = None,
-    files: SharedFiles = REAL_FILES,
+class StoreJudges(NamedTuple):
+    """What the salvage of a store asks of `verify`."""
+
+    log: Callable[[str, Files], tuple[CommitLog, list[Finding]]]
+    """Returns the commit log of a store, and what is found of the names in its folder."""
+    check: CheckPlace
+
+
+def save_store(
+    store: str,
+    target: str,
+    judges: StoreJudges,
+    new_sizes: tuple[int | None, int | None, int | None],
+    on_progress: Progress | None,
+    files: SharedFiles,
 ) -> SalvagedStore:
-    """Save every sound message of a store into `out`, a new or an empty directory.
+    """Save every sound message of a store into `target`; see `segproof.repair.salvage_store`.
 
-    It becomes a store that a broker loads as after a clean stop: a commit log in which each message
-    is at its old offset, queues in which each has its old number, an index, a checkpoint, and the
-    files of `config`. Nothing at `store_path` changes, and blocks that its disk does not give cost
-    only the messages in them.
-
-    Slots and entries of the index files are those given, else those of the old files, else
-    RocketMQ's defaults: a guess, which `geometry_from` and a file in the new store tell. The length
-    of the files of the log is the one given, else what most of the old ones have: one that the old
-    files contradict is refused, since each message stays at its offset. Memory: as a rebuild of
-    the index, and a number of bytes for each queue.
-    Raises: InvalidArgumentError for a store without a commit log, and arguments that do not fit;
-    FileExistsError, NotADirectoryError for `out`; SegproofError where the log has a file too far
-    away; OSError.
+    `new_sizes` are the slots and entries of index files, and the bytes of files of the log.
     """
-    store, target = os.fspath(store_path), os.fspath(out)
+    hash_slot_num, index_num, mapped_file_size = new_sizes
     check_apart(store, target, "old one")
     check_outside(target, files)
     check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
     beside = check_layout(store, files)
-    log, odd_files = judged_log(store, files)
+    log, odd_files = judges.log(store, files)
     if not log.log_files:
         raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)
@@ -116,7 +111,7 @@ def salvage_store(
     run.copy()
     if run.told.target is not None:
         run.settle()
-        run.index(new_geometry(store, hash_slot_num, index_num, files))
+        run.index(new_geometry(store, hash_slot_num, index_num, files), judges.check)
         run.bring_extras()
         run.checkpoint()
     else:
@@ -400,7 +395,7 @@ class _Salvage:
             blocks = LogReader(log, self._files).blocks()
             self._time = max(int(block.store_timestamps.max()) for block in blocks)
 
-    def index(self, new: NewGeometry) -> None:
+    def index(self, new: NewGeometry, check: CheckPlace) -> None:
         """Make the index of what was kept. Raises: SegproofError; OSError."""
         geometry = new.geometry
         self.told.hash_slot_num, self.told.index_num = geometry
@@ -413,11 +408,13 @@ class _Salvage:
             counts_puts = counts_puts_in_old_index(paths, geometry, self._files)
         except (OSError, SegproofError):
             pass  # a damaged index tells nothing: it is made as by the newest release
-        rebuilt = rebuild_index(
-            self._target, None, *geometry, in_place=True, index_tags=tags, count_puts=counts_puts,
-            keep_times=True, is_being_saved=True, mapped_file_size=self._log.mapped_file_size,
-            files=self._files,
+        wanted = IndexWanted(
+            check=check, index_tags=tags, count_puts=counts_puts, keep_times=True,
+            told_geometry=told_geometry(self._target, *geometry, self._files, is_moved=False),
         )  # fmt: skip
+        rebuilt = rebuild_from_log(
+            self._target, None, wanted, self._log.mapped_file_size, self._files
+        )
         if rebuilt.findings:
             one = rebuilt.findings[0]
             raise SegproofError(

@@ -13,8 +13,8 @@ from segproof.errors import SegproofError
 from segproof.findings import Finding
 from segproof.processes import Workers
 from segproof.reading.unfinished import MARKER, SALVAGE_MARKER, mark_of
-from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
+from segproof.repair import rebuild_all
 from segproof.verification import verify
 from segproof.verifying import path_verification
 from segproof_harness.laws.borders.log_files import batch, batch_of, name

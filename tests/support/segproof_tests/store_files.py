@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from segproof.files import REAL_FILES
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import STORE_HOST_V6, Message, dispatch_request_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from segproof.kafka.producer_snapshot import read_snapshot_file
 from segproof.kafka.transaction_index import read_aborted_txns
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof_harness.laws.borders import log_files
 from segproof_tests import small_logs

@@ -17,7 +17,7 @@ from segproof.kafka.record_batch import read_batch
 from segproof.kernels.dispatch import Kernel
 from segproof.kernels.legacy_records import walk_legacy_messages
 from segproof.kernels.records import next_header
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.codecs import CODECS

@@ -66,8 +66,7 @@ ENVIRONMENTS = {
 """Exit code and stderr of each verb; where all is well, stderr may say more."""
 CHILD = """
 import contextlib, io, json, os, sys, tempfile
-import segproof.rebuilding.partition_rebuild, segproof.rebuilding.store_rebuild
-import segproof.salvaging.salvage
+import segproof.repair
 import segproof.store_lookup
 import segproof.verification
 import segproof_harness.laws.broken_files, segproof_harness.releases.readiness

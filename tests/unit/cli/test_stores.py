@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segproof.files import REAL_FILES, File, RealFiles
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify

@@ -28,12 +28,11 @@ from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.producer_snapshot import ProducerStateEntry, write_snapshot_file
 from segproof.kafka.segments.log_segment import LogSegment
 from segproof.kafka.transaction_index import AbortedTxn
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.file_damages import later

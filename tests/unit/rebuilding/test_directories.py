@@ -11,8 +11,9 @@ import pytest
 
 from segproof import rebuild, verify
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.rebuilding.directory_rebuild import RebuiltPartition, rebuild_all
+from segproof.rebuilding.directory_rebuild import RebuiltPartition
 from segproof.rebuilding.segment_build import Options
+from segproof.repair import rebuild_all
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.reported_findings import contents

@@ -10,9 +10,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Summary, Verdict
 from segproof.hints import Effect
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild, rebuild_index, salvage_store
 from segproof.verification import verify
 from segproof.wording.reporting import WRONG_KIND
 from segproof_harness.files.shipped_directories import KAFKA

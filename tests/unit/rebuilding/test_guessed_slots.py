@@ -9,7 +9,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Verdict
 from segproof.reading.unfinished import MARKER
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.verification import verify
 from segproof_tests.reported_findings import verified

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.rebuilding.partition_rebuild import rebuild
+from segproof.repair import rebuild
 from segproof_tests.older_copies import put_back
 from segproof_tests.partition_files import (
     aged,

@@ -11,8 +11,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES
 from segproof.reading.store_paths import GUESS_FILE
 from segproof.rebuilding.store_geometry import GeometryFrom, new_geometry
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild_index, salvage_store
 from segproof.verification import verify
 from segproof_harness.cli.rebuild_store import guess_words
 from segproof_tests.store_files import INDEX, LOG, copied_store, long_store

@@ -26,7 +26,8 @@ from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
 from segproof.reading.unfinished import MARKER
 from segproof.rebuilding import store_rebuild as module
-from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
+from segproof.rebuilding.store_rebuild import RebuiltIndex
+from segproof.repair import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message

@@ -13,10 +13,9 @@ from segproof.files import REAL_FILES
 from segproof.reading.store_paths import GUESS_FILE
 from segproof.rebuilding import store_geometry
 from segproof.rebuilding.store_geometry import GeometryFrom, new_geometry
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.geometry import find_geometry
 from segproof.rocketmq.index_table import Geometry
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run

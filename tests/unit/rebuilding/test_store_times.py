@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segproof.findings import Finding
-from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
+from segproof.rebuilding.store_rebuild import RebuiltIndex
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import dispatch_request_of
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of, write_log

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_all, rebuild_index
 from segproof.verification import verify
 from segproof_tests.partition_files import batches_of, copied_partition
 from segproof_tests.store_files import copied_store

@@ -11,12 +11,12 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import Message, dispatch_request_of
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_harness import cli
 from segproof_tests.partition_files import batches_of, copied_partition, looked_at
 

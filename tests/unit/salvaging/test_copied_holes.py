@@ -8,7 +8,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.rebuilding.kept_files import copy_file
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import verify
 from segproof_tests.store_files import INDEX, copied_store
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Summary, Verdict
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import log_file_name
-from segproof.salvaging.store_salvage import salvage_store
 from segproof_tests.reported_findings import contents, verified
 from segproof_tests.store_files import LOG_BYTES, long_store
 

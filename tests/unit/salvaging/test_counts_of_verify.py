@@ -11,10 +11,9 @@ import pytest
 
 from segproof.findings import Summary, Verdict
 from segproof.reading import commit_log_damage
+from segproof.repair import salvage, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_store import SalvagedStore
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.shipped_directories import KAFKA, partition_of

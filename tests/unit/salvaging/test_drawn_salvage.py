@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka import Record, write_batch
-from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.repair import salvage
+from segproof.salvaging.salvage import SalvagedPartition
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.laws.borders.log_files import offset_entries

@@ -12,7 +12,8 @@ from random import Random
 
 import pytest
 
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.repair import salvage_store
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.salvage_draws.draws import judge_damaged_store, told_of_store
 from segproof_harness.salvage_draws.rocketmq_stores import DrawnStore, drawn_store

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Severity, Summary, Verdict
+from segproof.repair import salvage_store
 from segproof.rocketmq.consume_queue import UNIT_BYTES, read_units
 from segproof.rocketmq.message import Message
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import StoreJudge
 from segproof_tests.changed_bytes import put_bytes

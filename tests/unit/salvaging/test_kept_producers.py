@@ -13,7 +13,7 @@ from segproof.kafka.producer_snapshot import (
     read_snapshot_file,
     write_snapshot,
 )
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_harness.laws.file_damages import later
 from segproof_tests import small_logs
 from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment

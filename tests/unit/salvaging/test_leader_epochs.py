@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_tests.partition_files import batches_of, copied_partition
 

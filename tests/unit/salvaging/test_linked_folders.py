@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage, salvage_store
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.printed_rows import Capsys

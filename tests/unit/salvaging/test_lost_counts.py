@@ -10,9 +10,9 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.reading.log_gaps import Gap, GapKind
 from segproof.reading.queue_units import LostMessages, messages_in
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message
-from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild_index, salvage_store
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import files_in
 from segproof_tests.printed_rows import Capsys

@@ -16,10 +16,10 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.findings import Summary
 from segproof.reading.log_in_order import with_right_names
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message, encode_message
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file

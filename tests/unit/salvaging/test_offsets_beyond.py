@@ -9,7 +9,8 @@ import pytest
 
 from segproof.findings import Finding
 from segproof.reading.config_offsets import WRITE_OFFSET
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.repair import salvage_store
+from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_tests.store_files import long_store

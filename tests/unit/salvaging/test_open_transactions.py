@@ -9,7 +9,7 @@ import pytest
 from segproof.checksums import crc32c
 from segproof.files import REAL_FILES
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, read_batch_headers
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_tests.partition_files import copied_partition
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from segproof.findings import Finding, Verdict
 from segproof.reading.overlapping_logs import overlapping_logs
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild, salvage
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import batch, offset_entries, time_entries
 from segproof_tests.partition_files import (

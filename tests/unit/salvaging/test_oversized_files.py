@@ -9,9 +9,9 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size
 from segproof.salvaging import oversized_files
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import messages_in

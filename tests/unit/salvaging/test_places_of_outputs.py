@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.rebuilding.directory_rebuild import rebuild_all
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild, rebuild_all, rebuild_index, salvage, salvage_store
 from segproof.verification import verify
 from segproof_tests.partition_files import copied_partition
 from segproof_tests.reported_findings import state_of

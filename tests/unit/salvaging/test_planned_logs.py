@@ -8,9 +8,9 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.inventory.walk import partition_in
+from segproof.repair import SEGMENT_JUDGE, salvage
 from segproof.salvaging.partition_salvage import planned_salvage
 from segproof.salvaging.planned_logs import PlannedFiles
-from segproof.salvaging.salvage import JUDGE, salvage
 from segproof.verifying.directory_checks import judged_inventory
 from segproof_harness.salvage_draws.draws import PARTITION, drawn_partition
 from segproof_tests.reported_findings import state_of
@@ -35,7 +35,7 @@ def test_a_plan_tells_what_a_salvage_tells(seed: int, tmp_path: Path) -> None:
     items, _ = judged_inventory(str(source), REAL_FILES)
     (partition,) = (one for item in items if (one := partition_in(item)) is not None)
     before = state_of(tmp_path)
-    planned = planned_salvage(partition, JUDGE, REAL_FILES)
+    planned = planned_salvage(partition, SEGMENT_JUDGE, REAL_FILES)
     assert before == state_of(tmp_path)
     (told,) = salvage(source, tmp_path / "out")
     assert [getattr(told, name) for name in COUNTED] == [getattr(planned, name) for name in COUNTED]

@@ -14,7 +14,8 @@ from segproof.files import REAL_FILES, File
 from segproof.findings import Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.reading.unfinished import SALVAGE_MARKER
-from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.repair import salvage
+from segproof.salvaging.salvage import SalvagedPartition
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios

@@ -15,10 +15,9 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.reading.unfinished import SALVAGE_MARKER
+from segproof.repair import salvage, salvage_store
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import blank_tail, dispatch_request_of
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file

@@ -9,8 +9,8 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
+from segproof.repair import salvage_store
 from segproof.rocketmq.message import BLANK_BYTES, INNER_BATCH, encode_message
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.judged_store import StoreJudge

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.rows import paired
 

@@ -12,7 +12,7 @@ from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.reading.log_placement import LogPlacement, placement_of_log
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.stretches.kafka.in_place import IN_PLACE
 from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.partition_files import batches_of, copied_partition, name_of

@@ -11,9 +11,9 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.reading.placed_log import placed
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, log_file_name
 from segproof.rocketmq.message import encode_message
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.stretches.rocketmq.desk import KEEPING, Fate, Placement
 from segproof.stretches.rocketmq.facts import Facts, joined
 from segproof.stretches.rocketmq.framing import LogReading

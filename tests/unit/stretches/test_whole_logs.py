@@ -13,7 +13,7 @@ from segproof.files import REAL_FILES
 from segproof.findings import Summary
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.stretches.kafka.facts import EDGE_BATCHES, Entries, FramedLog
 from segproof.stretches.kafka.framing import LogSource, frame_partition
 from segproof.stretches.kafka.whole_logs import WholeLog, frame_whole

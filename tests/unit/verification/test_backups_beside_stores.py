@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Verdict
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild_index, salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.reported_findings import judged

@@ -9,7 +9,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of

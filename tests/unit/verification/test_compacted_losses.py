@@ -8,8 +8,8 @@ import pytest
 
 from segproof.findings import Summary, Verdict
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.repair import rebuild, salvage
+from segproof.salvaging.salvage import SalvagedPartition
 from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.partition_files import copied_partition, looked_at, name_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Summary
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import verify
 from segproof_tests.store_files import copied_store
 

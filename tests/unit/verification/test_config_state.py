@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.store_files import long_store

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from segproof.findings import Summary, Verdict
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild, salvage
 from segproof.verification import verify
 from segproof.verifying import cut_out_checks
 from segproof_harness.files.shipped_directories import KAFKA

@@ -13,7 +13,7 @@ from segproof.findings import Severity, Summary
 from segproof.kafka import Record, write_batch
 from segproof.reading import log_placement
 from segproof.reading.log_placement import LogPlacement, placement_of_log
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.stretches.kafka import framing
 from segproof.stretches.kafka.facts import FramedLog
 from segproof.verification import verify

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from segproof.findings import Severity, Summary, Verdict
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.repair import salvage
+from segproof.salvaging.salvage import SalvagedPartition
 from segproof.verification import verify
 from segproof.verifying import cut_out_checks
 from segproof_harness.laws.borders.border import write_files

@@ -9,7 +9,7 @@ import pytest
 
 from segproof.findings import Finding, Summary
 from segproof.kafka.producer_snapshot import write_snapshot
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.partition_files import aged

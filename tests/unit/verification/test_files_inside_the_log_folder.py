@@ -16,8 +16,8 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES
 from segproof.findings import Finding
 from segproof.reading.packed_log_files import with_one_unpacked
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.stretches.rocketmq.message_blocks import LogReader
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements

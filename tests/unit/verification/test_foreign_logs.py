@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Severity, Verdict
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild, salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries

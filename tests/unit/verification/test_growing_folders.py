@@ -20,8 +20,8 @@ from segproof.files import RealFiles
 from segproof.inventory import small_files
 from segproof.kafka.checkpoint_file import read_checkpoint
 from segproof.reading.log_differences import LogFileFacts
+from segproof.repair import salvage
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files

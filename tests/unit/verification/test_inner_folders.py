@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof.verifying import inner_folders
 from segproof_harness.laws.borders.log_files import batch

@@ -11,7 +11,7 @@ import pytest
 
 from segproof.findings import Finding
 from segproof.reading import store_layouts
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_tests.store_files import LOG_BYTES, long_store

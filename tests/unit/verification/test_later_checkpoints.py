@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.judged_store import store_disagreements

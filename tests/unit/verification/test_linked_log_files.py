@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Verdict
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import verify
 from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof.findings import Summary, Verdict
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message, check_message_and_return_size, encode_message
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_model.laws.rocketmq.broker.store_on_disk import (

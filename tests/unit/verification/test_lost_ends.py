@@ -15,7 +15,7 @@ from segproof.kafka import Record, write_batch
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_snapshot import write_snapshot
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA

@@ -8,7 +8,7 @@ import pytest
 
 import segproof_tests
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_tests.partition_files import aged, copied_partition, write_segment
 from segproof_tests.reported_findings import verified

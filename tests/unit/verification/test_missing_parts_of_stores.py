@@ -8,8 +8,7 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild_index, salvage_store
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.reported_findings import verified
 from segproof_tests.store_files import long_store

@@ -20,7 +20,7 @@ from segproof.reading import file_names
 from segproof.reading.file_names import OFFSET_CHECKPOINTS, NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
 from segproof.reading.unread_places import UNREAD_NAMES
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof.verifying.rocketmq import unread_parts
 from segproof_harness import cli

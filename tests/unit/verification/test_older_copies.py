@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Verdict
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_tests.older_copies import MAX_INDEX_BYTES, put_back
 from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of, write_segment
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Verdict
-from segproof.rebuilding.partition_rebuild import rebuild
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild, salvage
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage, salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition

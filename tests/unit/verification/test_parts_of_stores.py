@@ -11,7 +11,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Severity, Verdict
 from segproof.reading.store_paths import PlaceKind
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof_harness import cli
 from segproof_tests.printed_rows import Capsys
 from segproof_tests.reported_findings import judged

@@ -12,7 +12,7 @@ import pytest
 
 from segproof.errors import SegproofError
 from segproof.findings import Finding
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.borders.log_files import batch

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading import waiting_logs
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof.verifying import pending_files
 from segproof_harness import cli

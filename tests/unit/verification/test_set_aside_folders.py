@@ -13,7 +13,7 @@ from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.inventory import folder_extents, held_beside
 from segproof.inventory.small_files import KnownOffsets
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import partition_places, verify
 from segproof.verifying.log_directories import places_below, report_across
 from segproof.verifying.set_aside_folders import report_aside

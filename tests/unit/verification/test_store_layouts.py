@@ -15,10 +15,8 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.broken_stores import entry
 from segproof_harness.laws.file_damages import int64, overwrite

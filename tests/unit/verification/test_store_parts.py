@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from segproof.findings import Finding, Severity, Verdict
 from segproof.layouts.rocketmq import TIMER_ENTRY, TIMER_SLOT
 from segproof.reading.config_file import json_fault
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.judged_store import store_disagreements

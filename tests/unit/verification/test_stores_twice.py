@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import salvage_store
 from segproof.verification import partition_places, verify
 from segproof.verifying.path_verification import known_places
 from segproof_harness.files.memory_files import MemoryFiles, write_file

@@ -15,9 +15,8 @@ from segproof.files import REAL_FILES
 from segproof.findings import Severity, Summary, Verdict
 from segproof.inventory.stores import find_places
 from segproof.reading.directory_kinds import STRAY
-from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild_all, salvage
 from segproof.verification import verify
 from segproof.verifying import unread_files
 from segproof_harness import cli

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, RecordHeader, write_batch, write_empty_batch
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file

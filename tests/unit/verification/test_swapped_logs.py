@@ -17,8 +17,7 @@ from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.record_batch import read_batch
 from segproof.reading.partition_reader import PartitionReader
-from segproof.rebuilding.directory_rebuild import rebuild_all
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild_all, salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file

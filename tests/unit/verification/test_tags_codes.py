@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from segproof.files import REAL_FILES
+from segproof.repair import salvage_store
 from segproof.rocketmq.consume_queue import EXTENSION_MAX, UNIT_BYTES, read_units
 from segproof.rocketmq.key_hash import hash_code
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import log_images, message_of

@@ -15,8 +15,8 @@ from segproof.files import Files, RealFiles
 from segproof.findings import Finding, Severity
 from segproof.reading import timer_log, timer_state
 from segproof.reading.timer_state import read_timer_state, timer_faults
+from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import LogFile
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.borders import store_parts
 from segproof_harness.laws.borders.border import write_files

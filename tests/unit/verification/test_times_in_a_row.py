@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index, salvage_store
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.rows import paired

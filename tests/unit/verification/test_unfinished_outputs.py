@@ -19,12 +19,9 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.unfinished import MARKER, SALVAGE_MARKER
 from segproof.rebuilding import directory_rebuild
-from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.partition_files import PartitionFiles
 from segproof.rebuilding.segment_build import Options
-from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import salvage_store
+from segproof.repair import rebuild_all, rebuild_index, salvage, salvage_store
 from segproof.verification import verify
 from segproof_tests.partition_files import copied_partition
 from segproof_tests.reported_findings import state_of, verified

@@ -13,8 +13,7 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Severity, Verdict
-from segproof.rebuilding.directory_rebuild import rebuild_all
-from segproof.salvaging.salvage import salvage
+from segproof.repair import rebuild_all, salvage
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of

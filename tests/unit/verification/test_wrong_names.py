@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from segproof.findings import Verdict
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof.verifying import segment_checks
 from segproof_harness import cli

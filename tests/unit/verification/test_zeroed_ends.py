@@ -7,7 +7,7 @@ import pytest
 
 from segproof import rebuild
 from segproof.findings import Severity, Verdict
-from segproof.salvaging.salvage import salvage
+from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness.laws.borders.log_files import offset_entries
 from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Severity, Verdict
-from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.repair import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import blank_tail
 from segproof.verification import verify
