@@ -6,7 +6,7 @@ Details are read where the decision asks for them: a sound log is read once, and
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -16,15 +16,13 @@ from segproof.integers import INT64_MAX
 from segproof.reading.batch_queues import batch_units
 from segproof.reading.queue_units import (
     SAMPLE_ROWS,
-    are_units,
     index_offsets,
-    stretches_in,
+    units_of_queue,
 )
-from segproof.rocketmq.commit_log import CommitLog, named_offset
+from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
     SPOKEN_FOR_OTHERS,
-    UNIT_BYTES,
     folders_in,
     queue_number,
 )
@@ -151,17 +149,10 @@ def _units(log: CommitLog, files: Files) -> Iterator[Units]:
 
 
 def _units_of(queue: str, mark: int, files: Files) -> Iterator[Units]:
-    for name in files.list_directory(queue):
-        start = named_offset(name)
-        if start is None:
-            continue
-        with closing(files.open(os.path.join(queue, name))) as file:
-            for first, stored in stretches_in(file):
-                at = np.flatnonzero(are_units(stored))
-                units = _made(stored["commit_log_offset"][at], stored["size"][at])
-                units["queue"] = mark
-                units["number"] = at + first + start // UNIT_BYTES
-                yield units
+    for numbers, stored in units_of_queue(queue, files):
+        units = _made(stored["commit_log_offset"], stored["size"])
+        units["queue"], units["number"] = mark, numbers
+        yield units
 
 
 def _made(offsets: Int64s, sizes: Int64s) -> Units:

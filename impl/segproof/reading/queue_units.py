@@ -138,18 +138,12 @@ def _numbered_units(queue: str, files: Files) -> Iterator[Int64Array]:
     """Yield offset, size and number of the units of a queue, but for fillers, and for those that
     contradict their neighbours.
     """
-    for name in files.list_directory(queue):
-        start = named_offset(name)
-        if start is None:
-            continue
-        with closing(files.open(os.path.join(queue, name))) as file:
-            for first, units in stretches_in(file):
-                places = np.flatnonzero(are_units(units))
-                found = np.empty((len(places), 3), np.int64)
-                found[:, 0] = units["commit_log_offset"][places]
-                found[:, 1] = units["size"][places]
-                found[:, 2] = places + first + start // UNIT_BYTES
-                yield found[~_contradict(found[:, 0])]
+    for numbers, units in units_of_queue(queue, files):
+        found = np.empty((len(units), 3), np.int64)
+        found[:, 0] = units["commit_log_offset"]
+        found[:, 1] = units["size"]
+        found[:, 2] = numbers
+        yield found[~_contradict(found[:, 0])]
 
 
 def _contradict(offsets: Int64Array) -> NDArray[np.bool_]:
@@ -245,6 +239,21 @@ def index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
                 for _, block in entry_blocks(file, answer.geometry, 1, stop):
                     offsets = block["phy_offset"].astype(np.int64)
                     yield offsets if header is None else offsets[offsets <= header.end_phy_offset]
+
+
+def units_of_queue(queue: str, files: Files) -> Iterator[tuple[Int64Array, NDArray[np.void]]]:
+    """Yield the units in the files of a queue's folder, each with its number, but for fillers.
+
+    Raises: OSError.
+    """
+    for name in files.list_directory(queue):
+        start = named_offset(name)
+        if start is None:
+            continue
+        with closing(files.open(os.path.join(queue, name))) as file:
+            for first, units in stretches_in(file):
+                places = np.flatnonzero(are_units(units))
+                yield places + (first + start // UNIT_BYTES), units[places]
 
 
 def units_in(file: File) -> Iterator[NDArray[np.void]]:

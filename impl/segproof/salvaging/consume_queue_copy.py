@@ -35,9 +35,9 @@ from segproof.integers import INT32_MAX
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN, QUEUE_UNIT
 from segproof.reading.batch_queues import batch_topics
 from segproof.reading.folder_names import has_folder
-from segproof.reading.queue_units import are_units, stretches_in
+from segproof.reading.queue_units import units_of_queue
 from segproof.rebuilding.safe_places import make_directory
-from segproof.rocketmq.commit_log import LAST_START, CommitLog, log_file_name, named_offset
+from segproof.rocketmq.commit_log import LAST_START, CommitLog, log_file_name
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
     EXTENSION_MAX,
@@ -408,16 +408,9 @@ class ConsumeQueueCopy:
 
 def _units_behind(folder: str, offset: int, files: Files) -> Iterator[tuple[int, int, int]]:
     """Yield number, offset and size of the units of a queue that lead behind an offset."""
-    for name in files.list_directory(folder):
-        start = named_offset(name)
-        if start is None:
-            continue
-        with closing(files.open(os.path.join(folder, name))) as file:
-            for first, units in stretches_in(file):
-                is_behind = are_units(units) & (units["commit_log_offset"] > offset)
-                for at in np.flatnonzero(is_behind).tolist():
-                    unit = units[at]
-                    yield start // UNIT_BYTES + first + at, int(unit[0]), int(unit[1])
+    for numbers, units in units_of_queue(folder, files):
+        for at in np.flatnonzero(units["commit_log_offset"] > offset).tolist():
+            yield int(numbers[at]), int(units[at][0]), int(units[at][1])
 
 
 def _is_name(topic: str) -> bool:
