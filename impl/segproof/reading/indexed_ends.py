@@ -14,6 +14,7 @@ wrong more often than right is of another log, and states nothing.
 Laws: SEG-7, DISK-9.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.kafka.batch_table import BatchTable, read_batch_headers, stacked
+from segproof.kafka.batch_table import BATCH_DTYPE, BatchTable, check_batches, stacked
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
 from segproof.reading.index_entries import EntryFile, genuine_entries
 from segproof.reading.rows import Bools
@@ -30,6 +31,11 @@ from segproof.stretches.kafka.facts import Int64s
 
 Block = NDArray[np.void]
 Ranges = Sequence[tuple[int, int]]
+HEADERS_MAX = 1 << 19
+"""Headers of batches with which the entries of indexes are compared: the last ones of the log. They
+have 88 bytes each, so memory is 150 MB at most while they are sorted. Entries for batches before
+them count neither as right nor as wrong. A log of 1 GiB has more batches only if most of these are
+smaller than 2 KiB."""
 NEAR_BYTES = 1 << 26
 """Bytes after the end of the log within which the first entry of lost batches points: more than
 one append and the interval between entries."""
@@ -71,9 +77,11 @@ def indexed_end(
     found = _stated_end(log, end, offsets(), times())
     if found is None:
         return None
-    is_misled = is_other() or misleads(log, end.whole, end.base_offset, offsets())
+    batches = _last_batches(log, end.whole)
+    is_misled = is_other() or batches.are_missed_by(end.base_offset, offsets())
     own = () if is_misled else offsets()
-    return _stated_end(log, end, own, () if _misdates(log, end, times()) else times())
+    is_misdated = batches.are_misdated_by(end.base_offset, times())
+    return _stated_end(log, end, own, () if is_misdated else times())
 
 
 def _stated_end(
@@ -114,47 +122,66 @@ def misleads(log: ReadOnlyFile, whole: Ranges, base_offset: int, entries: Iterab
     An offset that the log lacks before its end tells nothing. `whole` is as for `KeptEnd`.
     Raises: OSError.
     """
-    table = np.sort(_headers(log, whole), order="position")
-    starts, wrong = table["position"], 0
-    for block in entries if len(table) else ():
-        positions = block["position"].astype(np.int64)
-        offsets = block["offset"].astype(np.int64) + base_offset
-        rows = np.searchsorted(starts, positions, "right") - 1
-        is_inside = (rows >= 0) & (positions < (starts + table["size_bytes"])[rows])
-        is_right = (positions == starts[rows]) & (offsets >= table["base_offset"][rows])
-        held, is_held = _held(table, offsets)
-        apart = positions - held["position"]
-        is_cut = is_held & (apart > 0)
-        is_right[1:] |= is_cut[1:] & (apart[1:] == apart[:-1])
-        is_right[:-1] |= is_cut[:-1] & (apart[1:] == apart[:-1])
-        is_told = is_inside & (is_right | is_held | (offsets > table["last_offset"].max()))
-        wrong += int(np.count_nonzero(is_told)) - 2 * int(np.count_nonzero(is_told & is_right))
-    return wrong > 0
+    return _last_batches(log, whole).are_missed_by(base_offset, entries)
 
 
-def _misdates(log: ReadOnlyFile, end: KeptEnd, times: Iterable[Block]) -> bool:
-    """Return whether most entries of a time index for offsets of whole batches are wrong.
+class _Batches(NamedTuple):
+    """The headers of whole batches of a log."""
 
-    A right entry has the largest timestamp of the batch with its offset. Raises: OSError.
-    """
-    table, wrong = _headers(log, end.whole), 0
-    for block in times if len(table) else ():
-        held, is_held = _held(table, block["offset"].astype(np.int64) + end.base_offset)
-        is_right = is_held & (held["max_timestamp"] == block["timestamp"])
-        wrong += int(np.count_nonzero(is_held)) - 2 * int(np.count_nonzero(is_right))
-    return wrong > 0
+    by_position: BatchTable
+    by_offset: BatchTable
+    """The same rows, by the last offset."""
+
+    def are_missed_by(self, base_offset: int, entries: Iterable[Block]) -> bool:
+        """Return whether most entries of an offset index are wrong; see `misleads`."""
+        table, wrong = self.by_position, 0
+        starts, ends = table["position"], table["position"] + table["size_bytes"]
+        last = self.by_offset["last_offset"].max(initial=-1)
+        for block in entries if len(table) else ():
+            positions = block["position"].astype(np.int64)
+            offsets = block["offset"].astype(np.int64) + base_offset
+            rows = np.searchsorted(starts, positions, "right") - 1
+            is_inside = (rows >= 0) & (positions < ends[rows])
+            is_right = (positions == starts[rows]) & (offsets >= table["base_offset"][rows])
+            held, is_held = self._holding(offsets)
+            apart = positions - held["position"]
+            is_cut = is_held & (apart > 0)
+            is_right[1:] |= is_cut[1:] & (apart[1:] == apart[:-1])
+            is_right[:-1] |= is_cut[:-1] & (apart[1:] == apart[:-1])
+            is_told = is_inside & (is_right | is_held | (offsets > last))
+            wrong += int(np.count_nonzero(is_told)) - 2 * int(np.count_nonzero(is_told & is_right))
+        return wrong > 0
+
+    def are_misdated_by(self, base_offset: int, times: Iterable[Block]) -> bool:
+        """Return whether most entries of a time index for offsets of these batches are wrong.
+
+        A right entry has the largest timestamp of the batch with its offset.
+        """
+        wrong = 0
+        for block in times if len(self.by_offset) else ():
+            held, is_held = self._holding(block["offset"].astype(np.int64) + base_offset)
+            is_right = is_held & (held["max_timestamp"] == block["timestamp"])
+            wrong += int(np.count_nonzero(is_held)) - 2 * int(np.count_nonzero(is_right))
+        return wrong > 0
+
+    def _holding(self, offsets: Int64s) -> tuple[BatchTable, Bools]:
+        """Return for each offset the batch that may hold it, and whether that batch does."""
+        rows = np.searchsorted(self.by_offset["last_offset"], offsets)
+        held = self.by_offset[np.minimum(rows, len(self.by_offset) - 1)]
+        return held, (held["base_offset"] <= offsets) & (offsets <= held["last_offset"])
 
 
-def _held(table: BatchTable, offsets: Int64s) -> tuple[BatchTable, Bools]:
-    """Return for each offset the batch that may hold it, and whether that batch does."""
-    ordered = np.sort(table, order="last_offset")
-    rows = np.searchsorted(ordered["last_offset"], offsets)
-    held = ordered[np.minimum(rows, len(ordered) - 1)]
-    return held, (held["base_offset"] <= offsets) & (offsets <= held["last_offset"])
-
-
-def _headers(log: ReadOnlyFile, whole: Ranges) -> BatchTable:
-    return stacked([read_batch_headers(log, *one).table for one in whole or [(0, 0)]])
+def _last_batches(log: ReadOnlyFile, whole: Ranges) -> _Batches:
+    """Return the headers of the last HEADERS_MAX whole batches. Raises: OSError."""
+    kept, count = deque[BatchTable](), 0
+    for one in whole:
+        for table in check_batches(log, *one).tables():
+            kept.append(table)
+            count += len(table)
+            while count - len(kept[0]) >= HEADERS_MAX:
+                count -= len(kept.popleft())
+    table = stacked(kept)[-HEADERS_MAX:] if kept else np.empty(0, BATCH_DTYPE)
+    return _Batches(table, table[np.argsort(table["last_offset"], kind="stable")])
 
 
 def _torn_end_of(log: ReadOnlyFile, end: KeptEnd) -> tuple[int, int] | None:

@@ -3,18 +3,25 @@
 
 import os
 import shutil
+from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
+from segproof.kafka.batch_table import BatchScan, check_batches
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_snapshot import write_snapshot
+from segproof.reading import indexed_ends
+from segproof.reading.indexed_ends import KeptEnd, indexed_end
 from segproof.repair import salvage
 from segproof.verification import verify
 from segproof_harness import cli
@@ -80,6 +87,33 @@ def test_the_time_of_a_torn_batch_proves_no_more_than_it(tmp_path: Path) -> None
     assert Verdict.READABLE_WITH_DEFECTS is looked(folder)[1].verdict
     (told,) = salvage(folder, tmp_path / "out")
     assert not told.lost_offsets
+
+
+@pytest.mark.parametrize(("headers", "end"), [(12, None), (4, 13)])
+def test_entries_are_compared_with_the_last_batches_of_a_log(
+    headers: int, end: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headers of all batches were in memory, read once for each index. Here the entries for the
+    first 8 of 12 batches are wrong, and only an index that is mostly right states an end."""
+    monkeypatch.setattr(indexed_ends, "HEADERS_MAX", headers)
+    parts, path, reads = [batch(offset) for offset in range(12)], tmp_path / "0.log", []
+    path.write_bytes(b"".join(parts))
+    begins = [0, *accumulate(map(len, parts))]
+    offsets = np.zeros(13, [("offset", np.int32), ("position", np.int32)])
+    offsets["offset"], offsets["position"] = range(13), begins
+    offsets["position"][:8] += range(1, 9)
+    times = np.zeros(12, [("timestamp", np.int64), ("offset", np.int32)])
+    times["timestamp"], times["offset"] = range(1000, 1012), range(12)
+    kept = KeptEnd(0, 12, begins[-1], False, False, 1011, [(0, begins[6]), (begins[6], begins[-1])])
+
+    def checked(log: ReadOnlyFile, *part: int) -> BatchScan:
+        reads.append(part)
+        return check_batches(log, *part)
+
+    monkeypatch.setattr(indexed_ends, "check_batches", checked)
+    with closing(REAL_FILES.open(str(path))) as log:
+        told = indexed_end(log, kept, lambda: [offsets], lambda: [times])
+    assert (end, [*kept.whole]) == (told, reads)
 
 
 @pytest.mark.checks("DISK-36", "DISK-38", "DISK-64")
