@@ -19,7 +19,8 @@ from segproof.tables.files_below import Unit, existing, refuse_foreign, units_be
 from segproof.tables.options import FAIL, Request, refused, request_of
 from segproof.tables.row_batches import batches_of
 from segproof.tables.schemas import TABLES
-from segproof.verification import verify
+from segproof.verifying.path_verification import run
+from segproof.wording.reporting import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +93,7 @@ def scan(
     schema = result_schema(request)
     if table == "findings":
         existing(place, files)
-        found = verify(place, deep=deep, limit=limit_bytes, files=files)
+        found = run(place, Wanted(deep=deep, limit=limit_bytes), files, None, 1)
         batches = batches_of((one.to_json() for one in found), schema, FINDINGS_AT_ONCE)
     else:
         batches = read_units(_units(place, request, files), request)
