@@ -208,18 +208,10 @@ def rebuild_index(
     check_store(store, files)
     told = told_geometry(store, hash_slot_num, index_num, files, is_moved=target is not None)
     wanted = IndexWanted(
-        check=check_place,
-        told_geometry=told,
-        index_tags=index_tags,
-        count_puts=count_puts,
-        cut_tail=cut_tail,
-        keep_times=keep_times,
-        all_files=all_files,
-        is_dry=dry_run,
-        backup=kept,
-        zone=zone,
-        on_progress=on_progress,
-    )
+        check=check_place, told_geometry=told, index_tags=index_tags, count_puts=count_puts,
+        cut_tail=cut_tail, keep_times=keep_times, all_files=all_files, is_dry=dry_run, backup=kept,
+        zone=zone, on_progress=on_progress,
+    )  # fmt: skip
     return rebuild_from_log(store, target, wanted, mapped_file_size, files)
 
 
