@@ -167,6 +167,42 @@ def test_a_lost_index_hides_a_cut(release: str) -> None:
     assert answers_of("log_segments", found) == [whole, ((0, 70), (1, 70), *behind)]
 
 
+@pytest.mark.checks("SEG-20", "LOAD-17")
+@pytest.mark.parametrize("release", SERVED)
+def test_a_torn_append_lowers_the_log_end(release: str) -> None:
+    """A batch whose stored offset, outside of its checksum, was not written is kept as batch 0.
+
+    Two records were flushed, and the recovery point is 2. After the loss of power the log ends at
+    1, so the next batch gets the offset of a flushed one.
+    """
+    found = answers("torn_append_lowers_the_log_end", release)
+    assert answers_of("log_segments", found) == [((0, 210),), ((0, 210),), ((0, 280),)]
+    ends = [seen["log_end_offset"] for name, _, seen in found if name == "log_segments"]
+    assert ends == [3, 1, 2]
+
+
+@pytest.mark.checks("SEG-20", "LOAD-9", "LOAD-17")
+@pytest.mark.parametrize("release", BOUNDED)
+def test_a_torn_append_empties_the_segment(release: str) -> None:
+    """The same, where the batch gets an index entry: the flushed records of its segment are gone.
+
+    Up to 2.2 the log is not loaded.
+    """
+    found = answers("torn_append_empties_the_segment", release)
+    assert answers_of("log_segments", found) == [((0, 210),), ((0, 0),), ((0, 70),)]
+
+
+@pytest.mark.checks("SEG-27", "LOAD-6")
+@pytest.mark.parametrize("release", SERVED)
+def test_a_torn_append_ends_loading(release: str) -> None:
+    """The lost offset is below the base of a later segment, which can't be split. Up to 1.1 it is
+    kept.
+    """
+    refused = "invalid-argument" if RELEASES[release].number >= (2,) else None
+    found = answers("torn_append_ends_loading", release, refused)
+    assert answers_of("crash_reopen", found) == [refused or "opened"]
+
+
 @pytest.mark.checks("PROD-14", "LOAD-8")
 @pytest.mark.parametrize("release", SERVED)
 def test_an_open_transaction_begins_late_after_a_lost_snapshot(release: str) -> None:

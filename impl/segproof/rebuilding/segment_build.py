@@ -295,6 +295,7 @@ class _Build:
             is_first_offset_key=self._options.index_key == "first_offset",
             producer_state_manager=None,
             leader_epoch_cache=None,
+            ends_where_offsets_fall=False,
             on_batches=take,
         )
         try:

@@ -256,13 +256,14 @@ class LogSegment(SegmentFiles):
 
         Each batch is told to the producer state and each new epoch to the cache, where they are
         given; without a producer state the transaction index stays empty. Ends at the first batch
-        whose checksum or size is wrong, and behind a control batch that can't be read. `before_cut`
-        is done once that is known, before the first byte goes.
+        whose checksum or size is wrong, or whose stored offset is below the base offset or not
+        above the last offset of the batch before, and behind a control batch that can't be read.
+        `before_cut` is done once that is known, before the first byte goes.
 
         Memory: a buffer as large as the largest batch, up to 32 MiB, and 2 MiB.
         Laws: SEG-20 to SEG-30. Raises, with the log as it was and the indexes half made:
-        SegmentOffsetOverflowError; what an index raises that has no room, or gets offsets that do
-        not rise; what the producer state raises; OSError. IndexClosedError.
+        SegmentOffsetOverflowError; what an index raises that has no room, or gets first offsets of
+        old messages that do not rise; what the producer state raises; OSError. IndexClosedError.
         """
         self._check_writable()
         offset_index, time_index = self.offset_index, self.time_index
@@ -278,6 +279,7 @@ class LogSegment(SegmentFiles):
             is_first_offset_key=self._is_first_offset_key,
             producer_state_manager=producer_state_manager,
             leader_epoch_cache=leader_epoch_cache,
+            ends_where_offsets_fall=True,
         )
         try:
             recovery.run()

@@ -11,6 +11,7 @@ Laws: SEG-20 to SEG-30.
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
 from segproof.integers import INT32_MAX
@@ -69,9 +70,14 @@ class SegmentRecovery:
         is_first_offset_key: bool,
         producer_state_manager: ProducerStateManager | None,
         leader_epoch_cache: LeaderEpochFileCache | None,
+        ends_where_offsets_fall: bool,
         on_batches: Callable[[BatchTable], None] | None = None,
     ) -> None:
-        """Take the indexes, which were reset; `on_batches` gets each part of the kept batches."""
+        """Take the indexes, which were reset; `on_batches` gets each part of the kept batches.
+
+        With `ends_where_offsets_fall` the recovery ends before a batch whose stored offset is below
+        the segment's base or not above the last offset of the batch before. Kafka keeps the batch.
+        """
         self._log = log
         self._offset_index = offset_index
         self._time_index = time_index
@@ -80,8 +86,10 @@ class SegmentRecovery:
         self._is_first_offset_key = is_first_offset_key
         self._producers = producer_state_manager
         self._epochs = leader_epoch_cache
+        self._ends_where_offsets_fall = ends_where_offsets_fall
         self._on_batches = on_batches
         self._bytes_since = 0
+        self._last_offset = offset_index.base_offset - 1
         self.valid_bytes = 0
         """Where the kept batches end."""
         self.max_pair = TimestampOffset(-1, offset_index.base_offset)
@@ -102,14 +110,28 @@ class SegmentRecovery:
         base = self._offset_index.base_offset
         distances = part.table["last_offset"] - base  # wraps at 64 bits, as upstream
         far = (distances < 0) | (distances > INT32_MAX)
-        bad = far | ~part.crc_valid
+        invalid = ~part.crc_valid
+        if self._ends_where_offsets_fall:
+            invalid |= self._fall(part.table)
+        bad = far | invalid
         count = int(np.argmax(bad)) if bool(bad.any()) else len(bad)
         table = part.table[:count]
         if not self._take_valid(table):
             return False
-        if count < len(bad) and part.crc_valid[count]:
+        if count < len(bad) and not invalid[count]:
             raise segment_overflow(int(part.table["last_offset"][count]), base, self._log.name)
         return count == len(bad)
+
+    def _fall(self, table: BatchTable) -> NDArray[np.bool_]:
+        """Return for each batch whether its stored offset does not follow the batch before.
+
+        No checksum covers that offset: a torn append may leave 0 there, and its batch looks valid.
+        """
+        before = np.empty(len(table), np.int64)
+        before[:1] = self._last_offset
+        before[1:] = table["last_offset"][:-1]
+        falls: NDArray[np.bool_] = table["base_offset"] <= before
+        return falls
 
     def _take_valid(self, table: BatchTable) -> bool:
         """Index valid batches and tell them to the producer state; False: the last ones are left.
@@ -159,6 +181,7 @@ class SegmentRecovery:
         if not len(table):
             return
         self._bytes_since, self.max_pair = entries.bytes_since, entries.max_pair
+        self._last_offset = int(table["last_offset"][-1])
         self.valid_bytes = int(table["position"][-1] + table["size_bytes"][-1])
         if self._on_batches is not None:
             self._on_batches(table)

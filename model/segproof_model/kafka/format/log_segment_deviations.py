@@ -80,6 +80,39 @@ class BatchesAreReadFirst(Behaviour):
             super().index(batch)
 
 
+class RecoveryEndsWhereOffsetsFall(Behaviour):
+    """A recovery ends before a batch whose stored offset, which no checksum covers, is below the
+    base of the segment or not above the last offset of the batch before.
+    """
+
+    laws = ("SEG-20", "SEG-27", "LOAD-6", "LOAD-9", "LOAD-17")
+    of_segproof = True
+
+    class SegmentRecovery(segment_recovery.SegmentRecovery):
+        """A recovery."""
+
+        last_offset = -1
+        """The last offset of the batch before; at first the offset below the segment's base."""
+
+        @override
+        def begin(self) -> None:
+            super().begin()
+            self.last_offset = self.segment.base_offset - 1
+
+        @override
+        def checked(self, batch: RecordBatch) -> RecordBatch:
+            batch = super().checked(batch)
+            if stored_offset(batch) <= self.last_offset:
+                refuse(ErrorKind.CORRUPT_RECORD)
+            self.last_offset = batch.last_offset
+            return batch
+
+
+def stored_offset(batch: RecordBatch) -> int:
+    """Return the offset with which a batch begins: of a message before magic 2 it is the last."""
+    return batch.last_offset if batch.is_legacy else batch.base_offset
+
+
 class IndexesAreLoadedFirst(Behaviour):
     """A segment loads what it will index with before it begins, and for a question nothing."""
 

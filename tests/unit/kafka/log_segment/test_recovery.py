@@ -24,7 +24,7 @@ from segproof.errors import (
 from segproof.kafka import LogSegment, Record, write_batch
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof_harness.laws.borders.log_files import marker
+from segproof_harness.laws.borders.log_files import marker, message, patched
 from segproof_tests.memory_segments import (
     BASE,
     BATCHES,
@@ -59,7 +59,7 @@ def test_recovery_cuts_a_torn_tail_wherever_it_is() -> None:
 
 @given(st.integers(0, 8 * 70 - 1), st.integers(1, 255))
 def test_recovery_ends_before_a_batch_with_a_changed_byte(position: int, change: int) -> None:
-    """Offsets and epochs are outside of the checksum; a change of them is kept or overflows."""
+    """Offsets and epochs are outside of the checksum; what a change of them leaves is not asked."""
     damaged = bytearray(b"".join(BATCHES))
     damaged[position] ^= change
     segment = opened()
@@ -105,14 +105,54 @@ def test_recovery_raises_where_an_index_is_full(index_bytes: int) -> None:
     assert segment.size == 8 * 70 + 4
 
 
-@pytest.mark.checks("SEG-27")
-def test_recovery_raises_where_offsets_do_not_rise() -> None:
-    """Only among indexed batches."""
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize("interval", [0, 1000])
+@pytest.mark.parametrize(
+    ("offset", "kept"), [(0, 3), (39, 3), (41, 3), (42, 3), (43, 5)], ids=lambda one: str(one)
+)
+def test_recovery_ends_where_offsets_fall(interval: int, offset: int, kept: int) -> None:
+    """The stored offset of batch 43 is another one; the batches before it stay, with or without
+    entries, and no error is raised.
+    """
+    segment = opened(interval=interval)
+    torn = offset.to_bytes(8, "big") + BATCHES[3][8:]
+    segment.log.append(b"".join(BATCHES[:3]) + torn + BATCHES[4])
+    assert segment.recover() == (5 - kept) * 70
+    assert segment.size == kept * 70
+    assert segment.read_next_offset() == 40 + kept
+    assert len(entries(segment)[0]) == (kept - 1 if interval == 0 else 0)
+
+
+@pytest.mark.checks("SEG-20")
+def test_recovery_knows_the_last_offset_of_the_part_before() -> None:
+    """A log is read in parts of 4096 batches; the first batch of a part has one before it, too."""
+    batches = [batch(40 + number, 1000) for number in range(4097)]
+    batches[4096] = bytes(7) + b"\x29" + batches[4096][8:]
+    segment = opened(interval=10**6)
+    segment.log.append(b"".join(batches))
+    assert segment.recover() == 70
+
+
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize("magic", [0, 1])
+def test_recovery_ends_where_offsets_of_messages_fall(magic: int) -> None:
+    """No checksum covers the offset of an old message either."""
+    messages = [message(offset, b"v", magic=magic) for offset in (40, 41, 42)]
     segment = opened(interval=0)
-    segment.log.append(BATCHES[0] + BATCHES[2] + BATCHES[1])
+    segment.log.append(messages[0] + messages[1] + bytes(8) + messages[2][8:])
+    assert segment.recover() == len(messages[2])
+    assert segment.read_next_offset() == 42
+
+
+@pytest.mark.checks("SEG-27")
+def test_recovery_raises_where_last_offsets_do_not_rise() -> None:
+    """The distance of the last offset is in the checksum: that it is negative was no torn write."""
+    segment = opened(interval=0)
+    odd = patched(batch(49, 1030), last_offset_delta=-8)
+    segment.log.append(BATCHES[0] + BATCHES[1] + BATCHES[2] + odd)
     with pytest.raises(InvalidOffsetError):
         segment.recover()
-    assert entries(segment) == ([(42, 70)], [(1020, 42)])
+    assert entries(segment)[0] == [(41, 70), (42, 140)]
 
 
 @pytest.mark.checks("SEG-28")

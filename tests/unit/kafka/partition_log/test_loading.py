@@ -12,6 +12,7 @@ from segproof.kafka import LogConfig, PartitionLog, write_end_transaction_marker
 from segproof.kafka.segment_names import parse_name
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.watched_files import WatchedFiles
+from segproof_harness.laws.borders.log_files import patched
 from segproof_tests.memory_logs import DIRECTORY, Place, batch, bytes_of, filled, segments_of
 
 FIRST, SECOND = "0" * 20, "0" * 18 + "24"
@@ -360,8 +361,9 @@ def test_a_split_has_its_new_files_before_it_gives_up_the_old() -> None:
 
 
 def test_a_segment_that_cannot_be_split_is_closed(tmp_path: Path) -> None:
-    """Loading refuses an offset below the base, and left the files of its segment open."""
-    (tmp_path / f"{FIRST}.log").write_bytes(batch(2) + batch(1, -5))
+    """Loading refuses a last offset below the base, and left the files of its segment open."""
+    odd = patched(batch(1, 2), last_offset_delta=-9)
+    (tmp_path / f"{FIRST}.log").write_bytes(batch(2) + odd)
     before = len(os.listdir("/proc/self/fd"))
     for is_clean in (True, False):
         with pytest.raises(InvalidArgumentError) as info:

@@ -185,3 +185,39 @@ def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
         offsets = [one.base_offset for part in again.log_segments for one in part.log]
         assert offsets == list(range(0, 4 * damaged + 2, 2))
         assert again.log_end_offset == 4 * damaged + 2
+
+
+FIRST, SECOND = (f"{base:020d}" for base in (0, 2))
+TWO = batch(2) + batch(2, 2)
+"""Four flushed records."""
+
+
+def without_offset(data: bytes) -> bytes:
+    """Return a batch whose first sector was not written: it held the stored offset alone."""
+    return bytes(8) + data[8:]
+
+
+@pytest.mark.parametrize("recovery_point", [0, 4])
+@pytest.mark.parametrize("interval", [0, 4096])
+@pytest.mark.checks("SEG-20", "LOAD-17")
+def test_a_torn_append_that_lost_its_offset(recovery_point: int, interval: int) -> None:
+    """The offsets of flushed records are not given again, nor are these records cut.
+
+    Kafka keeps the torn batch, and the log ends at 2; with an entry for it the segment is emptied.
+    """
+    place = Place.of({f"{FIRST}.log": TWO + without_offset(batch(2, 4))})
+    log = place.open(0, recovery_point, is_clean=False, index_interval_bytes=interval)
+    assert (log.log_end_offset, log.recovery_point, bytes_of(log)) == (4, recovery_point, TWO)
+    log.append_as_leader(batch(2), 0)
+    assert log.log_end_offset == 6
+    assert bytes_of(log)[: -len(batch(2))] == TWO
+
+
+@pytest.mark.parametrize("recovery_point", [0, 2, 4])
+@pytest.mark.checks("SEG-27", "LOAD-6")
+def test_a_torn_append_to_a_later_segment(recovery_point: int) -> None:
+    """The lost offset is below the base of the segment: Kafka can neither split nor load it."""
+    torn = batch(2, 2) + without_offset(batch(2, 4))
+    place = Place.of({f"{FIRST}.log": batch(2), f"{SECOND}.log": torn})
+    log = place.open(0, recovery_point, is_clean=False, index_interval_bytes=0)
+    assert (log.log_start_offset, log.log_end_offset, bytes_of(log)) == (0, 4, TWO)

@@ -11,6 +11,10 @@ from typing import Any
 
 from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
 from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_deviations import (
+    RecoveryEndsWhereOffsetsFall,
+    stored_offset,
+)
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
@@ -21,11 +25,17 @@ RECOVER = "Kafka LogSegment.recover, since 1.1.1"
 
 
 def _valid_ends(segment: LogSegment) -> list[int]:
-    """Return 0 and the end of each batch up to the first that is not valid."""
-    ends = [0]
+    """Return 0 and the end of each batch up to the first that is not valid, or that segproof's
+    recovery ends before since its stored offset falls.
+    """
+    ends, last_offset = [0], segment.base_offset - 1
+    may_fall = not has(segment, RecoveryEndsWhereOffsetsFall)
     with suppress(Refused):
         for batch in segment.log.batches():
             batch.ensure_valid()
+            if not (may_fall or stored_offset(batch) > last_offset):
+                break
+            last_offset = batch.last_offset
             ends.append(batch.position + batch.size_bytes)
     return ends
 
@@ -45,6 +55,11 @@ def _due(segment: LogSegment) -> list[Batch]:
 def recovery_keeps_what_is_valid(step: Transition) -> bool:
     """After recovery the log is its longest prefix of batches that scan and are valid, or ends
     before a batch whose records are unreadable; the answer begins with the number of removed bytes.
+
+    In segproof the prefix also ends before a batch whose stored offset is below the segment's base
+    or not above the last offset of the batch before: no checksum covers it, and a torn append may
+    leave 0 there. All releases keep such a batch: the log end falls, and the next append gets
+    offsets of flushed records.
     """
     before, after, ends = step.before, step.after, _valid_ends(step.before)
     if not step.succeeded:
@@ -93,8 +108,9 @@ def recovery_trims_the_indexes(step: Transition) -> bool:
 
 @law("SEG-25", LogSegment, "Kafka LogSegment.append and recover, since 1.1.1")
 def recovery_rebuilds_the_live_index(live: Any, recovered: Any) -> bool:
-    """If each append into a new segment has carried one batch and none has failed, recovery builds
-    the same offset index, and the same time index with at most one more entry."""
+    """If each append into a new segment has carried one batch above all offsets before and none has
+    failed, recovery builds the same offset index, and the same time index with at most one more
+    entry."""
     one, other = segment_view(live), segment_view(recovered)
     is_more = 0 <= len(other.times) - len(one.times) <= 1
     return is_more and one.offsets == other.offsets and other.times[: len(one.times)] == one.times
@@ -111,6 +127,9 @@ def failed_recovery_cuts_nothing(step: Transition) -> bool:
     """Recovery raises the segment-overflow error for a valid batch too far from the base, and
     raises errors of the indexes. Then the log is uncut, unless only the last time entry fails,
     which is written after the cut.
+
+    In segproof a batch whose stored offset is below the base ends the recovery without an error
+    (SEG-20).
     """
     before, after = segment_view(step.before), segment_view(step.after)
     if not step.succeeded:
