@@ -16,6 +16,7 @@ from tests.oracle.stores import (
     INT64_MAX,
     LOG_BYTES,
     NEWEST,
+    OLD,
     SLOTS,
     StoreProcess,
     draft,
@@ -34,12 +35,12 @@ from segproof_model.releases import release_named
 pytestmark = pytest.mark.needs("java", "jpype")
 
 
-def small_messages(count: int) -> list[Message]:
-    """Return messages of one queue, a key each."""
+def small_messages(count: int, step_ms: int = 1000) -> list[Message]:
+    """Return messages of one queue, a key each, so many milliseconds apart."""
     return [
         message_of(
             "T", {"KEYS": f"k{number}"}, queue_offset=number,
-            store_timestamp=FIRST_TIMESTAMP_MS + 1000 * number,
+            store_timestamp=FIRST_TIMESTAMP_MS + step_ms * number,
         )
         for number in range(count)
     ]  # fmt: skip
@@ -230,3 +231,41 @@ def test_a_kill_loses_the_keys_of_the_newest_index_file(tmp_path: Path) -> None:
             read = store.ask("consume", topic="T", queue_id=0, count=1)
         assert expected == after
         assert places[0]["phy_offset"] == read[0]["phy_offset"]
+
+
+@pytest.mark.checks("RMQSVC-4", "RMQSVC-12")
+@pytest.mark.parametrize(("step_ms", "kept_bytes"), [(1000, 0), (0, 40)])
+@pytest.mark.parametrize("release", [NEWEST, OLD, "rocketmq-4.3.2"])
+def test_a_power_loss_repeats_keys_or_loses_them(
+    release: str, step_ms: int, kept_bytes: int, tmp_path: Path
+) -> None:
+    """The newest index file has its name and its length, of its bytes none or the header alone.
+
+    Without a header its end is 0, and the recovery puts every message into it again. With a header
+    that ends in the millisecond in which the flushed file before it ends, the file counts as
+    durable, and of its messages only the last one is put again. segproof does neither.
+    """
+    path, count = tmp_path / "store", ENTRIES + 1
+    places = write_store(path, small_messages(count, step_ms))
+    (path / "abort").touch()
+    newest = sorted(path.glob("index/*"))[-1]
+    data = newest.read_bytes()
+    newest.write_bytes(data[:kept_bytes].ljust(len(data), b"\0"))
+    ours = tmp_path / "ours"
+    shutil.copytree(path, ours)
+    with StoreProcess(release, path, {**CONFIG, "messageIndexSafe": True}) as store:
+        assert store.ask("load") is True
+        found = found_by_key(store, count)
+    right = [[place] for place in places]
+    if kept_bytes:
+        assert [*right[:-2], [], right[-1]] == found
+    else:
+        assert all(set(one) == {place} for one, place in zip(found, places, strict=True))
+        assert max(len(one) for one in found) > 1
+    config = MessageStoreConfig(SLOTS, ENTRIES, LOG_BYTES, message_index_safe=True)
+    with MessageStore.open(ours, config, writable=True) as saved:
+        assert saved.load()
+        saved.recover()
+        asked = [saved.index_service.query_offset("T", f"k{n}", 64, 0, INT64_MAX) for n in
+                 range(count)]  # fmt: skip
+    assert right == [list(one.phy_offsets) for one in asked]

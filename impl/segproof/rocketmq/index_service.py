@@ -159,10 +159,12 @@ class IndexService(Closing):
     def load(self, last_exit_ok: bool) -> bool:
         """List the files of the folder again, by name; return whether all could be.
 
-        After an exit that was not clean, a file with entries newer than the checkpoint's index
-        time is removed; a service that is open for reading leaves it out. A name that is no number
-        is passed over. At a folder whose name is a number, and at any other I/O error, it ends with
-        False, and with the files listed so far.
+        After an exit that was not clean, each file is removed that the checkpoint does not call
+        durable: a file with room, and one that ends after the checkpoint's index time. Of the files
+        that end exactly at that time only the first one is surely durable. A service that is open
+        for reading leaves these files out. A name that is no number is passed over. At a folder
+        whose name is a number, and at any other I/O error, it ends with False, and with the files
+        listed so far.
         Laws: RMQSVC-1 to RMQSVC-4.
         Raises: CorruptIndexError for a file of another length, with the files listed so far;
         IndexClosedError.
@@ -184,15 +186,20 @@ class IndexService(Closing):
                 continue
             except OSError:
                 return False
-            newest = file.end_timestamp
-            if not last_exit_ok and newest > self.store_checkpoint.index_msg_timestamp:
-                if self.writable:
-                    file.destroy(0)
-                else:
-                    file.close()
-            else:
+            if last_exit_ok or self._is_durable(file):
                 self._list.append(file)
+            elif self.writable:
+                file.destroy(0)
+            else:
+                file.close()
         return True
+
+    def _is_durable(self, file: IndexFile) -> bool:
+        """Return whether the checkpoint says that a file, the next one to list, was flushed."""
+        time, end = self.store_checkpoint.index_msg_timestamp, file.end_timestamp
+        if end == time and any(one.end_timestamp == time for one in self._list):
+            return False  # the checkpoint was perhaps written before this file was flushed
+        return end <= time and file.is_write_full()
 
     def _is_empty(self, name: str) -> bool:
         status = self._files.status(os.path.join(self._directory, name))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from segproof.closing import Closing
 from segproof.files import REAL_FILES, Files
-from segproof.integers import now_ms
+from segproof.integers import INT64_MAX, INT64_MIN, now_ms
 from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.index_service import IndexService
@@ -38,7 +38,7 @@ class MessageStoreConfig:
     mapped_file_size_commit_log: int = MAPPED_FILE_BYTES
     message_index_enable: bool = True
     message_index_safe: bool = False
-    """Whether a recovery begins where the index files are known to be durable."""
+    """Whether a recovery begins where the index ends, and not only where the queues do."""
     max_msgs_num_batch: int = 64
     default_query_max_num: int = 32
     """What a broker takes as the number of messages for a query by unique key."""
@@ -166,9 +166,8 @@ class MessageStore(Closing):
         self.index_service.check_writable()
         is_clean = self.last_exit_ok
         reached = max_physic_offset(self.store_path, self._files) if is_clean else -1
-        is_safe = self.config.message_index_enable and self.config.message_index_safe
         start = first_recovered_file(
-            self.commit_log, self.store_checkpoint.values, is_clean, reached, is_safe
+            self.commit_log, self.store_checkpoint.values, is_clean, reached, self._index_end()
         )
         if start is None:
             return
@@ -178,6 +177,13 @@ class MessageStore(Closing):
             request = dispatch_request_of(result.message)
             if request.commit_log_offset >= reached or not is_clean:
                 self.do_dispatch(request)
+
+    def _index_end(self) -> int:
+        """Return the offset up to which the index has all, as far as a recovery has to ask."""
+        if not (self.config.message_index_enable and self.config.message_index_safe):
+            return INT64_MAX
+        index_files = self.index_service.index_files
+        return index_files[-1].end_phy_offset if index_files else INT64_MIN - 1  # before all
 
     # --- finding messages
 
@@ -213,12 +219,13 @@ def first_recovered_file(
     checkpoint: StoredCheckpoint,
     is_clean: bool,
     reached: int,
-    is_safe: bool = False,
+    index_end: int = INT64_MAX,
 ) -> LogFile | None:
     """Return the newest file that a recovery may begin with, going back ten at most.
 
-    `reached` is where in the log the queues end together, `is_safe` whether the recovery begins
-    where the index files are known to be durable. None without files. Raises: as `CommitLog.scan`.
+    `reached` is where in the log the queues end together. `index_end` is the offset of the last
+    message in the index, after which the recovery does not begin. None without files. Raises: as
+    `CommitLog.scan`.
     """
     log_files = log.log_files
     if log_files and log_files[-1].size_bytes == 0:
@@ -228,7 +235,7 @@ def first_recovered_file(
         message = log.check(log_file.start).message
         if message is None or message.store_timestamp == 0:
             return False
-        if is_safe and message.store_timestamp > checkpoint.index_msg_timestamp:
+        if message.physical_offset > index_end:
             return False
         if is_clean:
             return message.physical_offset <= reached

@@ -135,10 +135,14 @@ index_last_update_phyoffset=0)
         """List one file, or delete it."""
         file = self.open_file(path, 0, 0)
         file.load()
-        if not last_exit_ok and file.end_timestamp > self.store_checkpoint.index_msg_timestamp:
-            file.destroy(0)
-        else:
+        if last_exit_ok or self.is_covered(file):
             self.index_files = (*self.index_files, file)
+        else:
+            file.destroy(0)
+
+    def is_covered(self, file: IndexFile) -> bool:
+        """Return whether the checkpoint says that a file is durable (RMQSVC-4)."""
+        return bool(file.end_timestamp <= self.store_checkpoint.index_msg_timestamp)
 
     def open_file(self, path: str, end_phy_offset: int, end_timestamp: int) -> IndexFile:
         """Open an index file, or make it."""

@@ -141,6 +141,25 @@ class LoadReplaces(Behaviour):
             return super().load(last_exit_ok)
 
 
+class UnflushedFileIsDeleted(Behaviour):
+    """After an abnormal exit an index file with room is deleted, and so is a second file that ends
+    exactly at the checkpoint's index time.
+    """
+
+    laws = ("RMQSVC-4",)
+    of_segproof = True
+
+    class IndexService(index_service.IndexService):
+        """The service."""
+
+        @override
+        def is_covered(self, file: IndexFile) -> bool:
+            time = self.store_checkpoint.index_msg_timestamp
+            is_first = all(one.end_timestamp != time for one in self.index_files)
+            is_flushed = file.end_timestamp < time or is_first
+            return super().is_covered(file) and file.is_write_full and is_flushed
+
+
 class FailingPutIsRefused(Behaviour):
     """A put that fails on a file with room raises, and is not tried for ever."""
 

@@ -3,6 +3,7 @@
 
 from segproof_model.language.behaviours import Behaviour, override
 from segproof_model.rocketmq.broker import message_store
+from segproof_model.rocketmq.format.message import Message
 
 
 class UnloadedStoreIsNotRecovered(Behaviour):
@@ -37,3 +38,22 @@ class MessageAtEndOfQueuesIsTold(Behaviour):
         def recover_normally(self) -> None:
             reached = self.max_physic_offset()
             self.dispatch_from(self.start_of_recovery(reached), reached)
+
+
+class SafeRecoveryBeginsAtIndexEnd(Behaviour):
+    """With `messageIndexSafe` a recovery begins where the loaded index files end, not at the
+    checkpoint's index time.
+    """
+
+    laws = ("RMQLOG-5",)
+    of_segproof = True
+
+    class MessageStore(message_store.MessageStore):
+        """The store."""
+
+        @override
+        def index_has(self, message: Message) -> bool:
+            if not self.is_index_safe:
+                return True
+            ends = [file.end_phy_offset for file in self.index_service.index_files]
+            return bool(ends) and message.physical_offset <= ends[-1]

@@ -129,14 +129,27 @@ retired(
 @law("RMQSVC-4", IndexService, CLASS, on="load")
 def uncovered_files_are_deleted(step: Transition) -> bool:
     """After an abnormal exit load deletes exactly the files whose end timestamp is greater than the
-    checkpoint's index timestamp; equality keeps the file."""
+    checkpoint's index timestamp; equality keeps the file.
+
+    segproof also deletes a file with room, and one whose end timestamp equals that of the
+    checkpoint, if a file before it has the same: of both the checkpoint may say only that the first
+    one is durable.
+    """
     if step.outcome is not True:
         return True
-    covered = step.before.store_checkpoint.index_msg_timestamp
-    old, new = images_in(step.before), images_in(step.after)
-    unlisted = set(numbered(step.before)) - set(names_of(step.before))  # the others are flushed
-    kept = {name for name in unlisted if header_of(old[name]).end_timestamp <= covered}
-    return unlisted & set(new) == (unlisted if step.arguments["last_exit_ok"] else kept)
+    before, covered = step.before, step.before.store_checkpoint.index_msg_timestamp
+    old, new = images_in(before), images_in(step.after)
+    unlisted = [name for name in numbered(before) if name not in names_of(before)]
+    headers = {name: header_of(old[name]) for name in unlisted}  # what is listed is flushed
+    kept = {name for name in unlisted if headers[name].end_timestamp <= covered}
+    if has(before, ours.UnflushedFileIsDeleted):
+        kept = {name for name in kept if headers[name].index_count >= before.index_num}
+        listed = () if has(before, ours.LoadReplaces) else before.index_files
+        at_border = [name for name in unlisted if name in kept]
+        at_border = [name for name in at_border if headers[name].end_timestamp == covered]
+        is_taken = any(file.end_timestamp == covered for file in listed)
+        kept -= set(at_border[0 if is_taken else 1 :])
+    return set(unlisted) & set(new) == (set(unlisted) if step.arguments["last_exit_ok"] else kept)
 
 
 @law("RMQSVC-5", IndexService, CLASS, on="load", unless=ours.LoadReplaces)
