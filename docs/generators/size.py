@@ -30,18 +30,19 @@ themselves where they are written. *Tools*: operators got the damage map, `salva
 whole directories, `dump` of every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered
 storage, and `scan`. *True words*: each verdict and hint holds on odd directories and damaged disks,
 with its law, its situation and its regression. *Fates*: damage is read once as facts, and decided
-once.
+once. *Rules*: draws with known truth found damage for which no rule was right; for each there is a
+rule or a bound now, with its reason and an example.
 
 The claims are counted beside the harness; the proofs are counted in the tests.
 
-| package | before | light | tools | true words | fates | goal |
-| --- | --- | --- | --- | --- | --- | --- |
-| model | 14 479 | 14 319 | 14 440 | 15 807 | 15 807 | 12 000 |
-| impl | 21 799 | 20 747 | 27 969 | 46 694 | 50 390 | 17 000 |
-| harness | 21 055 | 17 745 | 22 916 | 28 398 | 30 217 | 13 000 |
-| claims | 0 | 2 008 | 2 003 | 2 003 | 2 075 |  |
-| spark_checks | 6 321 | 5 542 | 4 428 | 4 458 | 4 707 | 4 500 |
-| tests | 34 420 | 37 084 | 43 873 | 66 118 | 67 292 | 22 000 |
+| package | before | light | tools | true words | fates | rules | goal |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| model | 14 479 | 14 319 | 14 440 | 15 807 | 15 807 | 15 815 | 12 000 |
+| impl | 21 799 | 20 747 | 27 969 | 46 694 | 50 390 | 51 076 | 17 000 |
+| harness | 21 055 | 17 745 | 22 916 | 28 398 | 30 217 | 30 232 | 13 000 |
+| claims | 0 | 2 008 | 2 003 | 2 003 | 2 075 | 2 075 |  |
+| spark_checks | 6 321 | 5 542 | 4 428 | 4 458 | 4 707 | 4 707 | 4 500 |
+| tests | 34 420 | 37 084 | 43 873 | 66 118 | 67 292 | 67 708 | 22 000 |
 
 *True words* grew most. Each odd name, folder and file that a person may meet has a sentence of its
 own in `verifying`, and the tests have one incident for each. *Fates* was meant to make the code
@@ -56,7 +57,8 @@ smaller, and did not:
 | `salvaging` and `rebuilding`, without their own decisions | -247 |
 
 What it replaced for Kafka is gone: pieces of logs, batches that can be restored, what moves back.
-The same for RocketMQ still serves `verify`, so it is there twice for now.
+So it is for RocketMQ: `verify`, `salvage` and `rebuild` read a damaged commit log by its fates. Of
+*Rules* 636 lines are in `stretches` and 322 in `salvaging`.
 
 No goal is reached. The goals were set by eye, as two thirds of what there was. What was
 said twice is gone: of runs of six or more equal lines 60 pairs are left, where there were 85. Half

@@ -113,6 +113,16 @@ def judge_draw(system: str, seed: int, salvager: Salvager | None = None) -> Verd
     return verdict
 
 
+def write_damaged(source: Path, damaged: Damaged, others: Mapping[str, bytes]) -> None:
+    """Write a damaged partition into a new directory, as one that nothing writes to any more."""
+    source.mkdir(parents=True)
+    logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
+    for name, data in {**logs, **others}.items():
+        (source / name).write_bytes(data)
+        os.utime(source / name, WRITTEN_SECONDS)
+    os.utime(source, WRITTEN_SECONDS)
+
+
 def judge_damaged(
     partition: Partition,
     damaged: Damaged,
@@ -122,12 +132,7 @@ def judge_damaged(
 ) -> Verdict:
     """Write a damaged partition below `folder`, let it be saved beside it, and judge the output."""
     source, target = folder / "in" / PARTITION, folder / "out"
-    source.mkdir(parents=True)
-    logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
-    for name, data in {**logs, **others}.items():
-        (source / name).write_bytes(data)
-        os.utime(source / name, WRITTEN_SECONDS)
-    os.utime(source, WRITTEN_SECONDS)
+    write_damaged(source, damaged, others)
     verdict = Verdict("kafka", partition.words, [str(one) for one in damaged.done])
     saved = _saved(source, target, salvager, verdict)
     if saved is not None:

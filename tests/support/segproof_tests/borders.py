@@ -2,8 +2,10 @@
 """Checks both sides of a border: `verify` reports the law on the unlawful one only."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pytest
 
 from segproof.findings import Finding
 from segproof.verification import verify
@@ -14,12 +16,18 @@ from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_harness.laws.judged_store import StoreJudge
 from segproof_harness.laws.reading_laws import READING_LAWS
 
-__all__ = ["check_border", "laws_of", "name_of_border"]
+__all__ = ["border_test", "check_border", "laws_of"]
 
 
-def name_of_border(border: Border) -> str:
-    """Return what pytest calls the border."""
-    return f"{border.law}: {border.bound}"
+def border_test(borders: Sequence[Border]) -> Callable[[Border, Path], None]:
+    """Return the test of a table of borders."""
+
+    @pytest.mark.parametrize("border", borders, ids=lambda one: f"{one.law}: {one.bound}")
+    def test_the_border(border: Border, tmp_path: Path) -> None:
+        """The law is reported on the unlawful side only, with the byte and both values."""
+        check_border(border, tmp_path)
+
+    return test_the_border
 
 
 def check_border(border: Border, folder: Path) -> None:

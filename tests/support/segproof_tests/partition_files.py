@@ -120,3 +120,12 @@ def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
     """Return the summary of a partition whose files get old times, and its findings."""
     found, told = verified(aged(folder))
     return told[-1], found
+
+
+def split_copies(one: Path, two: Path) -> None:
+    """Leave one copy of a partition without the last log, and the other one with this log alone."""
+    last = max(one.glob("*.log"))
+    last.unlink()
+    for path in two.glob("*.log"):
+        if path.name != last.name:
+            path.unlink()

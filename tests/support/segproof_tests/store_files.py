@@ -55,6 +55,24 @@ def copied_store(target: Path, name: str = SMALL) -> Path:
     )
 
 
+def logs(store: Path) -> list[Path]:
+    """Return the files of the log in order."""
+    return sorted((store / "commitlog").iterdir())
+
+
+def write_config(store: Path, text: str, name: str = "consumerOffset.json") -> None:
+    """Write a file of `config`."""
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config" / name).write_text(text)
+
+
+def keep(store: Path, parts: str) -> None:
+    """Remove the index or the queues, unless they are named."""
+    for name in ("index", "consumequeue"):
+        if name not in parts:
+            shutil.rmtree(store / name)
+
+
 def drawn_messages(count: int, topic: str = "T", step: int = 37) -> Iterator[Message]:
     """Yield messages of three queues, with keys and tags; `step` makes their sizes."""
     numbers = [0, 0, 0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from segproof_harness.laws.file_damages import later
 from segproof_tests.built_hints import PACK, STORE, Situation
-from segproof_tests.store_files import QUEUE_FILE_BYTES, long_store
+from segproof_tests.store_files import QUEUE_FILE_BYTES, logs, long_store
 
 TOPICS = '{"topicConfigTable":{"T":{"readQueueNums":4}}}'
 NOT_JSON = "\0" * 60
@@ -19,11 +19,6 @@ MESSAGES = 24
 def sound(folder: Path, messages: int = MESSAGES) -> Path:
     """Write a sound store; return its path."""
     return long_store(folder / STORE, messages)
-
-
-def logs(store: Path) -> list[Path]:
-    """Return the files of the log in order."""
-    return sorted((store / "commitlog").iterdir())
 
 
 @later

@@ -16,6 +16,7 @@ from segproof_harness.salvage_draws.draws import (
     judge_draw,
     salvage_of_kafka,
     told_by_verify,
+    write_damaged,
 )
 from segproof_harness.salvage_draws.kafka_damages import KAFKA_DAMAGES, damaged_logs
 from segproof_harness.salvage_draws.kafka_partitions import draw_partition
@@ -86,10 +87,7 @@ def test_verify_counts_what_a_salvage_counts(seed: int, tmp_path: Path) -> None:
     """One damage has one number, whoever is asked."""
     _, damaged, others = drawn_partition(seed)
     source = tmp_path / PARTITION
-    source.mkdir()
-    logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
-    for name, data in {**logs, **others}.items():
-        (source / name).write_bytes(data)
+    write_damaged(source, damaged, others)
     assert salvage_of_kafka(source, tmp_path / "out") == told_by_verify(source)
 
 

@@ -11,14 +11,9 @@ from segproof.findings import Finding, Summary, Verdict
 from segproof.repair import salvage_store
 from segproof.rocketmq.commit_log import log_file_name
 from segproof_tests.reported_findings import contents, verified
-from segproof_tests.store_files import LOG_BYTES, long_store
+from segproof_tests.store_files import LOG_BYTES, logs, long_store
 
 COUNT = 40
-
-
-def logs(store: Path) -> list[Path]:
-    """Return the files of the log in order."""
-    return sorted((store / "commitlog").iterdir())
 
 
 def copy_to(store: Path, source: int, offset: int) -> Path:

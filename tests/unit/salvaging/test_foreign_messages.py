@@ -18,26 +18,14 @@ from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.printed_rows import Capsys, shown
 from segproof_tests.reported_findings import contents, verified
 from segproof_tests.rows import paired
-from segproof_tests.store_files import LOG_BYTES, long_store, messages_of
+from segproof_tests.store_files import LOG_BYTES, keep, logs, long_store, messages_of
 
 COUNT = 40
-
-
-def logs(store: Path) -> list[Path]:
-    """Return the files of the log in order."""
-    return sorted((store / "commitlog").iterdir())
 
 
 def in_file(messages: dict[int, Message], number: int) -> dict[int, Message]:
     """Return those in one file."""
     return {at: one for at, one in messages.items() if at // LOG_BYTES == number}
-
-
-def keep(store: Path, parts: str) -> None:
-    """Remove the index or the queues, unless they are named."""
-    for name in ("index", "consumequeue"):
-        if name not in parts:
-            shutil.rmtree(store / name)
 
 
 def saved(store: Path) -> tuple[SalvagedStore, dict[int, Message]]:

@@ -13,18 +13,12 @@ from segproof.repair import salvage_store
 from segproof.salvaging.store_salvage import SalvagedStore
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_tests.store_files import long_store
+from segproof_tests.store_files import long_store, write_config
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT = 24
 """Messages of the store, in three queues: each queue ends at 8."""
 NAME = "consumerOffset.json"
-
-
-def write(store: Path, text: str, name: str = NAME) -> None:
-    """Write a file of `config`."""
-    (store / "config").mkdir(exist_ok=True)
-    (store / "config" / name).write_text(text)
 
 
 def lose_end(store: Path) -> None:
@@ -52,8 +46,8 @@ def store(tmp_path: Path) -> Path:
 def test_a_queue_that_ends_earlier_is_told(store: Path, tmp_path: Path) -> None:
     """The old queues still led to 8, so `verify` had no word; the new ones end before that."""
     text = '{"offsetTable":{"T@g":{0:8,1:8,2:1}}}'
-    write(store, text)
-    write(store, text, f"{NAME}.bak")
+    write_config(store, text)
+    write_config(store, text, f"{NAME}.bak")
     lose_end(store)
     assert [] == of_offsets(store)
     told = salvage_store(store, tmp_path / "out")
@@ -73,7 +67,7 @@ def test_a_queue_that_ends_earlier_is_told(store: Path, tmp_path: Path) -> None:
 @pytest.mark.checks("RMQDISK-54")
 def test_what_the_report_says_makes_the_result_sound(store: Path, tmp_path: Path) -> None:
     """The group had read all: the person writes the end of the queue in place of the offset."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:1}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:8,2:1}}}')
     lose_end(store)
     told = salvage_store(store, tmp_path / "out")
     path = tmp_path / "out" / "config" / NAME
@@ -91,8 +85,8 @@ def test_no_offset_is_ordered_without_a_condition(
     """The backup was of another store, and the cut file beside it had the right offset: 5 messages
     would have been passed over. Hint, report and both pages have one text.
     """
-    write(store, '{"offsetTable":{"T@g":{0:3,1:1')
-    write(store, '{"offsetTable":{"T@g":{0:999999,1:1}}}', f"{NAME}.bak")
+    write_config(store, '{"offsetTable":{"T@g":{0:3,1:1')
+    write_config(store, '{"offsetTable":{"T@g":{0:999999,1:1}}}', f"{NAME}.bak")
     (told,) = of_offsets(store)
     assert 1 == run(["salvage", str(store), "--out", str(tmp_path / "out")])
     report = " ".join(capsys.readouterr().out.split())
@@ -113,7 +107,7 @@ def test_an_offset_that_was_beyond_before_is_told_too(
 ) -> None:
     """No message is lost, and the result fails the `verify` that the report tells to run: it said
     that everything was kept, with exit code 0."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:11,"2":"12"}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:11,"2":"12"}}}')
     told = salvage_store(store, tmp_path / "out")
     assert [(1, 11, 8), (2, 12, 8)] == beyond(told)
     assert told.has_every_message
@@ -139,7 +133,7 @@ def test_an_offset_that_was_beyond_before_is_told_too(
 @pytest.mark.checks("RMQDISK-54")
 def test_offsets_inside_their_queues_are_kept_without_a_word(store: Path, tmp_path: Path) -> None:
     """So the result is whole."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:0,2:-1},"Gone@g":{0:50}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:0,2:-1},"Gone@g":{0:50}}}')
     told = salvage_store(store, tmp_path / "out")
     assert [] == told.offsets_beyond
     assert told.is_whole
@@ -151,7 +145,7 @@ def test_a_queue_that_lost_all_is_told(store: Path, tmp_path: Path) -> None:
     """The new store has no such queue, so `verify` of it has nothing to compare the offset with."""
     other = long_store(tmp_path / "other", 3, topic="Other")
     shutil.copytree(other / "consumequeue" / "Other", store / "consumequeue" / "Other")
-    write(store, '{"offsetTable":{"Other@g":{1:1}}}')
+    write_config(store, '{"offsetTable":{"Other@g":{1:1}}}')
     told = salvage_store(store, tmp_path / "out")
     assert [] == of_offsets(tmp_path / "out")
     assert [(1, 1, 0)] == beyond(told)
@@ -160,7 +154,7 @@ def test_a_queue_that_lost_all_is_told(store: Path, tmp_path: Path) -> None:
 @pytest.mark.checks("RMQDISK-54")
 def test_a_queue_of_which_nothing_is_left_is_told(store: Path, tmp_path: Path) -> None:
     """The log is damaged, and the queues are gone: all messages of this one may be lost."""
-    write(store, '{"offsetTable":{"Other@g":{1:1}}}')
+    write_config(store, '{"offsetTable":{"Other@g":{1:1}}}')
     shutil.rmtree(store / "consumequeue")
     assert [] == beyond(salvage_store(store, tmp_path / "out"))
     path = min((store / "commitlog").iterdir())
@@ -174,7 +168,7 @@ def test_a_queue_of_which_nothing_is_left_is_told(store: Path, tmp_path: Path) -
 def test_offsets_of_delayed_messages(store: Path, tmp_path: Path) -> None:
     """Level 2 is queue 1 of the topic of delayed messages."""
     other = long_store(tmp_path / "delayed", COUNT, topic="SCHEDULE_TOPIC_XXXX")
-    write(other, '{"offsetTable":{1:8,2:9}}', "delayOffset.json")
+    write_config(other, '{"offsetTable":{1:8,2:9}}', "delayOffset.json")
     told = salvage_store(other, tmp_path / "out")
     assert [(1, 9, 8)] == beyond(told)
     assert "level 2" in told.offsets_beyond[0].words

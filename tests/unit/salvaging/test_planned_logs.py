@@ -12,7 +12,7 @@ from segproof.repair import SEGMENT_JUDGE, salvage
 from segproof.salvaging.partition_salvage import planned_salvage
 from segproof.salvaging.planned_logs import PlannedFiles
 from segproof.verifying.directory_checks import judged_inventory
-from segproof_harness.salvage_draws.draws import PARTITION, drawn_partition
+from segproof_harness.salvage_draws.draws import PARTITION, drawn_partition, write_damaged
 from segproof_tests.reported_findings import state_of
 
 COUNTED = (
@@ -28,10 +28,7 @@ def test_a_plan_tells_what_a_salvage_tells(seed: int, tmp_path: Path) -> None:
     """All that is counted; and nothing is written."""
     _, damaged, others = drawn_partition(seed)
     source = tmp_path / PARTITION
-    source.mkdir()
-    logs = dict(zip(damaged.names, map(bytes, damaged.files), strict=True))
-    for name, data in {**logs, **others}.items():
-        (source / name).write_bytes(data)
+    write_damaged(source, damaged, others)
     items, _ = judged_inventory(str(source), REAL_FILES)
     (partition,) = (one for item in items if (one := partition_in(item)) is not None)
     before = state_of(tmp_path)

@@ -15,14 +15,9 @@ from segproof.verification import verify
 from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.judged_store import StoreJudge
 from segproof_tests.reported_findings import contents
-from segproof_tests.store_files import LOG_BYTES, long_store, messages_of
+from segproof_tests.store_files import LOG_BYTES, keep, logs, long_store, messages_of
 
 OTHER_HOST = bytes([10, 0, 0, 7, 0, 0, 42, 159])
-
-
-def logs(store: Path) -> list[Path]:
-    """Return the files of the log in order."""
-    return sorted((store / "commitlog").iterdir())
 
 
 def told(store: Path) -> list[Finding]:
@@ -33,13 +28,6 @@ def told(store: Path) -> list[Finding]:
 def broken(store: Path) -> bool:
     """Return whether the model says so too."""
     return StoreJudge(contents(store), 16).breaks("RMQDISK-56")
-
-
-def keep(store: Path, parts: str) -> None:
-    """Remove the index or the queues, unless they are named."""
-    for name in ("index", "consumequeue"):
-        if name not in parts:
-            shutil.rmtree(store / name)
 
 
 PARTS = ["index consumequeue", "index", "consumequeue"]

@@ -12,17 +12,11 @@ from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.changed_bytes import put_bytes
 from segproof_tests.reported_findings import verified
-from segproof_tests.store_files import long_store
+from segproof_tests.store_files import long_store, write_config
 
 COUNT = 24
 """Messages of the store, in three queues: each queue ends at 8."""
 NAME = "consumerOffset.json"
-
-
-def write(store: Path, text: str, name: str = NAME) -> None:
-    """Write a file of `config`."""
-    (store / "config").mkdir(exist_ok=True)
-    (store / "config" / name).write_text(text)
 
 
 def told(store: Path) -> list[Finding]:
@@ -42,7 +36,7 @@ def store(tmp_path: Path) -> Path:
 def test_an_offset_beyond_its_queue_is_told(store: Path) -> None:
     """A group at 999999 of a queue that ends at 8 was no finding."""
     text = '{"offsetTable":{"T@g":{0:8,1:999999},"T@h":{"2":"9"}}}'
-    write(store, text)
+    write_config(store, text)
     first, second = told(store)
     assert (Severity.WARNING, str(store / "config" / NAME)) == (first.severity, first.path)
     assert (text.index("999999"), "at most 8", "999999") == (
@@ -59,9 +53,9 @@ def test_an_offset_beyond_its_queue_is_told(store: Path) -> None:
 @pytest.mark.checks("RMQDISK-54")
 def test_the_end_of_a_queue_is_lawful(store: Path) -> None:
     """A group that has consumed everything stands at the end; -1 says that it has not begun."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:0,2:-1}},"dataVersion":{"counter":99}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:0,2:-1}},"dataVersion":{"counter":99}}')
     assert [] == told(store)
-    write(store, '{"offsetTable":{"T@g":{0:9}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:9}}}')
     assert 1 == len(told(store))
 
 
@@ -77,35 +71,35 @@ def test_the_end_of_a_queue_is_lawful(store: Path) -> None:
 )  # fmt: skip
 def test_what_no_queue_here_can_judge_is_not_judged(text: str, store: Path) -> None:
     """A deleted topic keeps its offsets; what is no offset is left alone."""
-    write(store, text)
+    write_config(store, text)
     assert [] == told(store)
 
 
 @pytest.mark.checks("RMQDISK-54")
 def test_a_static_topic_is_not_judged(store: Path) -> None:
     """The offsets of its logical queues are counted over several brokers."""
-    write(store, '{"offsetTable":{"T@g":{0:50}}}')
-    write(store, '{"topicQueueMappingTable":{"T":{"epoch":1}}}', "topicQueueMapping.json")
+    write_config(store, '{"offsetTable":{"T@g":{0:50}}}')
+    write_config(store, '{"topicQueueMappingTable":{"T":{"epoch":1}}}', "topicQueueMapping.json")
     assert [] == told(store)
 
 
 @pytest.mark.checks("RMQDISK-54")
 def test_queues_that_lag_are_no_proof(store: Path) -> None:
     """A broker makes units again of the messages in the log: the later end counts."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:8}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:8,2:8}}}')
     (path,) = (store / "consumequeue" / "T" / "1").iterdir()
     put_bytes(path, 20 * 5, bytes(path.stat().st_size - 20 * 5))
     assert [] == told(store)
     shutil.rmtree(store / "consumequeue")
     assert [] == told(store)
-    write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:11}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:8,2:11}}}')
     assert ["11"] == [one.actual for one in told(store)]
 
 
 @pytest.mark.checks("RMQDISK-54")
 def test_only_the_offsets_know_of_the_lost_end(store: Path) -> None:
     """The last file of the log is gone, the queues were made again of what is left."""
-    write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:8}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:8,1:8,2:8}}}')
     max((store / "commitlog").iterdir()).unlink()
     for name in ("consumequeue", "index", "checkpoint"):
         path = store / name
@@ -121,7 +115,7 @@ def test_an_empty_queue_lost_all(store: Path) -> None:
     path = store / "consumequeue" / "T" / "7" / f"{0:020d}"
     path.parent.mkdir()
     path.write_bytes(bytes(min((store / "consumequeue" / "T" / "0").iterdir()).stat().st_size))
-    write(store, '{"offsetTable":{"T@g":{7:3}}}')
+    write_config(store, '{"offsetTable":{"T@g":{7:3}}}')
     (one,) = told(store)
     assert one.expected == "at most 0"
     assert "the queue is empty: its next message gets offset 0" in one.message
@@ -132,11 +126,11 @@ def test_an_empty_queue_lost_all(store: Path) -> None:
 @pytest.mark.checks("RMQDISK-54")
 def test_the_backup_is_judged_too(store: Path) -> None:
     """A broker goes on with it where it can't read the file; what both say is told once."""
-    write(store, '{"offsetTable":{"T@g":{0:11,1:1')
-    write(store, '{"offsetTable":{"T@g":{0:999999,1:8}}}', f"{NAME}.bak")
+    write_config(store, '{"offsetTable":{"T@g":{0:11,1:1')
+    write_config(store, '{"offsetTable":{"T@g":{0:999999,1:8}}}', f"{NAME}.bak")
     (one,) = told(store)
     assert one.path.endswith(f"{NAME}.bak")
-    write(store, '{"offsetTable":{"T@g":{0:1000000,1:8}}}')
+    write_config(store, '{"offsetTable":{"T@g":{0:1000000,1:8}}}')
     (one,) = told(store)
     assert one.path.endswith(NAME)
 
@@ -145,10 +139,10 @@ def test_the_backup_is_judged_too(store: Path) -> None:
 def test_offsets_of_delayed_messages(store: Path, tmp_path: Path) -> None:
     """Level n is queue n - 1 of the topic of delayed messages."""
     other = long_store(tmp_path / "delayed", COUNT, topic="SCHEDULE_TOPIC_XXXX")
-    write(other, '{"offsetTable":{1:8,3:9}}', "delayOffset.json")
+    write_config(other, '{"offsetTable":{1:8,3:9}}', "delayOffset.json")
     (one,) = told(other)
     assert "level 3" in one.message
-    write(store, '{"offsetTable":{1:8,3:9}}', "delayOffset.json")
+    write_config(store, '{"offsetTable":{1:8,3:9}}', "delayOffset.json")
     assert [] == told(store)
 
 
@@ -171,5 +165,5 @@ def test_the_ends_of_real_queues_are_lawful(name: str, tmp_path: Path) -> None:
         rows.append((queue.parent.name, queue.name, first + units))
     for further in (0, 1):
         groups = ",".join(f'"{topic}@g{q}":{{{q}:{end + further}}}' for topic, q, end in rows)
-        write(store, f'{{"offsetTable":{{{groups}}}}}')
+        write_config(store, f'{{"offsetTable":{{{groups}}}}}')
         assert further * len(rows) == len(told(store))

@@ -16,6 +16,7 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.partition_files import split_copies
 from segproof_tests.printed_rows import Capsys, jsonl
 from segproof_tests.reported_findings import verified
 
@@ -182,14 +183,6 @@ def test_one_folder_that_a_link_names_again(tmp_path: Path) -> None:
 LAST = "00000000000000000693.log"
 
 
-def _split(one: Path, two: Path) -> None:
-    """Leave one copy without the last log, and the other one with this log alone."""
-    (one / LAST).unlink()
-    for path in two.glob("*.log"):
-        if path.name != LAST:
-            path.unlink()
-
-
 def _zeroed(one: Path, two: Path) -> None:
     (one / LAST).write_bytes(bytes((two / LAST).stat().st_size))
 
@@ -211,7 +204,7 @@ def _renamed(one: Path, two: Path) -> None:
         (lambda one, two: None, "both have the same batches", True),
         (lambda one, two: (one / LAST).unlink(), "{two} has more", True),
         (lambda one, two: (two / LAST).unlink(), "this copy has more", True),
-        (_split, "each has offsets that the other lacks", False),
+        (split_copies, "each has offsets that the other lacks", False),
         (_zeroed, "{two} have all offsets of the other's, and more", False),
         (lambda one, two: _zeroed(two, one), "of this copy have all offsets", False),
         (_cut_and_damaged, "{two} has more, and it is damaged", False),

@@ -11,6 +11,7 @@ from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.borders.log_files import batch
 from segproof_tests.changed_bytes import flip_bits
+from segproof_tests.partition_files import split_copies
 from segproof_tests.rows import paired
 
 PLAIN = partition_of(KAFKA / "plain")
@@ -28,14 +29,6 @@ def broker(folder: Path, directory: str) -> Path:
 def _both_damaged(one: Path, two: Path) -> None:
     for path in (one / SECOND, two / LAST):
         flip_bits(path, path.stat().st_size // 2)
-
-
-def _split(one: Path, two: Path) -> None:
-    """Leave one copy without the last log, and the other one with this log alone."""
-    (one / LAST).unlink()
-    for path in two.glob("*.log"):
-        if path.name != LAST:
-            path.unlink()
 
 
 OTHER_ID = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
@@ -60,7 +53,7 @@ def _write_ids(copies: tuple[Path, Path], told: tuple[bytes | None, bytes | None
 
 @pytest.mark.checks("DISK-48", "DISK-50")
 @pytest.mark.parametrize(
-    ("ids_told", "damage", "is_known"), paired(IDS, [_both_damaged, _split], [True, False])
+    ("ids_told", "damage", "is_known"), paired(IDS, [_both_damaged, split_copies], [True, False])
 )
 def test_no_join_of_two_generations_of_a_topic(
     tmp_path: Path, ids_told: str, damage: Callable[[Path, Path], object], *, is_known: bool
@@ -74,10 +67,10 @@ def test_no_join_of_two_generations_of_a_topic(
     if not is_known:
         (brokers[1] / "meta.properties").unlink()
     for one in verify(tmp_path, laws=["DISK-48"]):
-        is_joined = words is None and (damage is not _split or is_known)
+        is_joined = words is None and (damage is not split_copies or is_known)
         assert is_joined is ("make one whole copy" in one.hint) is ("cp -a" in one.hint)
         assert is_joined is ("together they are whole" in one.message)
-        is_told = damage is not _split or ids_told == "other" or is_joined
+        is_told = damage is not split_copies or ids_told == "other" or is_joined
         if words is not None and is_told:
             assert words in one.message
             assert "A person decides which generation" in one.hint

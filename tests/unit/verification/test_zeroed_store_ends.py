@@ -18,12 +18,7 @@ from segproof.rocketmq.message import blank_tail
 from segproof.verification import verify
 from segproof_tests.changed_bytes import flip_bits
 from segproof_tests.reported_findings import judged
-from segproof_tests.store_files import LOG_BYTES, long_store
-
-
-def logs(store: Path) -> list[Path]:
-    """Return the files of the log in order."""
-    return sorted((store / "commitlog").iterdir())
+from segproof_tests.store_files import LOG_BYTES, logs, long_store
 
 
 def offsets(store: Path) -> list[int]:

@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each law of this file that `verify` reports, at the nearest lawful and unlawful files."""
 
-from pathlib import Path
-
-import pytest
-
-from segproof_harness.laws.borders.border import Border
 from segproof_harness.laws.borders.time_index import BORDERS
-from segproof_tests.borders import check_border, name_of_border
+from segproof_tests.borders import border_test
 
-
-@pytest.mark.parametrize("border", BORDERS, ids=name_of_border)
-def test_the_border(border: Border, tmp_path: Path) -> None:
-    """The law is reported on the unlawful side only, with the byte and both values."""
-    check_border(border, tmp_path)
+test_the_border = border_test(BORDERS)
