@@ -17,15 +17,9 @@ from segproof.reading.batch_queues import batch_units
 from segproof.reading.queue_units import (
     SAMPLE_ROWS,
     index_offsets,
-    units_of_queue,
+    units_of_queues,
 )
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.consume_queue import (
-    CONSUME_QUEUE,
-    SPOKEN_FOR_OTHERS,
-    folders_in,
-    queue_number,
-)
 from segproof.rocketmq.index_service import INDEX
 from segproof.stretches.rocketmq.desk import Bools, Needs, Placement
 from segproof.stretches.rocketmq.facts import (
@@ -132,27 +126,17 @@ def _units(log: CommitLog, files: Files) -> Iterator[Units]:
     begin of a file: there a message begins in any store."""
     store, begins = log.store_path, [one.start for one in log.log_files]
     with suppress(OSError):
-        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
-            name = os.path.basename(topic)
-            if SPOKEN_FOR_OTHERS in name:
-                continue
-            for queue in folders_in(topic, files):
-                number = queue_number(os.path.basename(queue))
-                mark = 0 if number is None else queue_mark(os.fsencode(name), number)
-                yield from _units_of(queue, mark, files)
+        for topic, number, numbers, stored in units_of_queues(store, files):
+            units = _made(stored["commit_log_offset"], stored["size"])
+            units["queue"] = 0 if number is None else queue_mark(os.fsencode(topic), number)
+            units["number"] = numbers
+            yield units
     with suppress(OSError):
         for rows in batch_units(store, files):
             yield _made(rows[:, 0], rows[:, 1])
     for offsets in index_offsets(os.path.join(store, INDEX), files):
         told = offsets[~np.isin(offsets, begins)]
         yield _made(told, np.zeros(len(told), np.int64))
-
-
-def _units_of(queue: str, mark: int, files: Files) -> Iterator[Units]:
-    for numbers, stored in units_of_queue(queue, files):
-        units = _made(stored["commit_log_offset"], stored["size"])
-        units["queue"], units["number"] = mark, numbers
-        yield units
 
 
 def _made(offsets: Int64s, sizes: Int64s) -> Units:

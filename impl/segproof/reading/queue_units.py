@@ -94,20 +94,16 @@ def messages_in(
     ends = np.array([gap.end for gap in gaps], np.int64)
     found, has_queues = [np.zeros((0, 2), np.int64)], False
     numbered: list[tuple[tuple[str, int], Int64Array, Int64Array]] = []
-    for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
-        if SPOKEN_FOR_OTHERS in os.path.basename(topic):
-            continue
-        for queue in folders_in(topic, files):
-            for units in _numbered_units(queue, files):
-                has_queues = True
-                inside = _inside(units, starts, ends)
-                number = queue_number(os.path.basename(queue))
-                if len(inside) and number is not None:
-                    step = len(units) // SAMPLE_ROWS + 1
-                    asked = np.concatenate([units[:SAMPLE_ROWS], units[SAMPLE_ROWS::step]])
-                    numbered.append(((os.path.basename(topic), number), inside, asked))
-                else:
-                    found.append(inside[:, :2])
+    for topic, number, numbers, stored in units_of_queues(store, files):
+        has_queues = True
+        units = _in_order(numbers, stored)
+        inside = _inside(units, starts, ends)
+        if len(inside) and number is not None:
+            step = len(units) // SAMPLE_ROWS + 1
+            asked = np.concatenate([units[:SAMPLE_ROWS], units[SAMPLE_ROWS::step]])
+            numbered.append(((topic, number), inside, asked))
+        else:
+            found.append(inside[:, :2])
     found += _without_held(numbered, sound, are_some_ours=are_some_ours)
     for units in batch_units(store, files):
         has_queues = True
@@ -134,16 +130,12 @@ def messages_in(
     ]
 
 
-def _numbered_units(queue: str, files: Files) -> Iterator[Int64Array]:
-    """Yield offset, size and number of the units of a queue, but for fillers, and for those that
-    contradict their neighbours.
-    """
-    for numbers, units in units_of_queue(queue, files):
-        found = np.empty((len(units), 3), np.int64)
-        found[:, 0] = units["commit_log_offset"]
-        found[:, 1] = units["size"]
-        found[:, 2] = numbers
-        yield found[~_contradict(found[:, 0])]
+def _in_order(numbers: Int64Array, units: NDArray[np.void]) -> Int64Array:
+    """Return offset, size and number of units, but for those that contradict their neighbours."""
+    found = np.empty((len(units), 3), np.int64)
+    found[:, 0], found[:, 1] = units["commit_log_offset"], units["size"]
+    found[:, 2] = numbers
+    return found[~_contradict(found[:, 0])]
 
 
 def _contradict(offsets: Int64Array) -> NDArray[np.bool_]:
@@ -239,6 +231,32 @@ def index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
                 for _, block in entry_blocks(file, answer.geometry, 1, stop):
                     offsets = block["phy_offset"].astype(np.int64)
                     yield offsets if header is None else offsets[offsets <= header.end_phy_offset]
+
+
+class QueueUnits(NamedTuple):
+    """Units of one queue, but for fillers."""
+
+    topic: str
+    queue_id: int | None
+    """None if the name of the folder is not a number of a queue."""
+    numbers: Int64Array
+    """The number of each unit in its queue."""
+    units: NDArray[np.void]
+
+
+def units_of_queues(store: str, files: Files) -> Iterator[QueueUnits]:
+    """Yield the units of all queues that are kept in files, in pieces. Raises: OSError.
+
+    Queues are left out to which the messages of other queues are dispatched.
+    """
+    for folder in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+        topic = os.path.basename(folder)
+        if SPOKEN_FOR_OTHERS in topic:
+            continue
+        for queue in folders_in(folder, files):
+            queue_id = queue_number(os.path.basename(queue))
+            for numbers, units in units_of_queue(queue, files):
+                yield QueueUnits(topic, queue_id, numbers, units)
 
 
 def units_of_queue(queue: str, files: Files) -> Iterator[tuple[Int64Array, NDArray[np.void]]]:

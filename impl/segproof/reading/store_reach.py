@@ -20,12 +20,11 @@ from segproof.findings import time_text
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE
 from segproof.reading.batch_queues import furthest_batch
-from segproof.reading.queue_units import units_in
+from segproof.reading.queue_units import units_in, units_of_queues
 from segproof.reading.store_times import read_checkpoint
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
-    SPOKEN_FOR_OTHERS,
     UNIT_BYTES,
     folders_in,
     max_physic_offset,
@@ -143,15 +142,8 @@ def _of_queues(store: str, files: Files) -> Iterator[Int64Array]:
 def _units(store: str, files: Files) -> Iterator[NDArray[np.void]]:
     """Yield the units of all queues that are kept in files."""
     with suppress(OSError):
-        for topic in folders_in(posixpath.join(store, CONSUME_QUEUE), files):
-            if SPOKEN_FOR_OTHERS in posixpath.basename(topic):
-                continue
-            for queue in folders_in(topic, files):
-                for name in files.list_directory(queue):
-                    if named_offset(name) is None:
-                        continue
-                    with closing(files.open(posixpath.join(queue, name))) as file:
-                        yield from units_in(file)
+        for one in units_of_queues(store, files):
+            yield one.units
 
 
 def _of_index(
