@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's structures as worlds of crashes."""
