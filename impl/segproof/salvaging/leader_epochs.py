@@ -4,8 +4,10 @@
 No checksum covers the leader epoch of a batch. In a log epochs never fall, so a batch between two
 of one epoch is of that epoch. In 5 9 5 9 5 that is said of three batches side by side, and they
 contradict each other: then none of them is proved wrong. The first batch and the last one have one
-neighbour: there `leader-epoch-checkpoint` must agree with it too. A new leader may have begun after
-the file was written, so a last epoch that is a little higher stays.
+neighbour: there `leader-epoch-checkpoint` must agree with it too, or the epoch falls, and the file
+states a right one. A new leader may have begun after the file was written, so a last epoch that is
+a little higher stays. A file that a broker has made of these very batches proves nothing. Then an
+epoch that falls by one bit is wrong if the two batches beside it have one epoch.
 
 Laws: EPOCH-1.
 """
@@ -25,6 +27,8 @@ from segproof.layouts.kafka import BATCH
 from segproof.reading.leader_epochs import readable_epochs
 
 _EPOCH = BATCH["partition_leader_epoch"]
+END_BATCHES = 3
+"""Batches at an end that are compared: the last one, and two that agree against it."""
 STALE_EPOCHS_MAX = 1 << 16
 """Leaders that may have begun without a batch since the epoch checkpoint was written, at most."""
 
@@ -79,11 +83,10 @@ def restore_leader_epochs(
     Raises: OSError.
     """
     count = 0 if do_rise else _restore_between(paths, files)
-    entries = _rising_entries(checkpoint, files)
-    if entries:
-        is_known = {_first_epoch(paths[0], files), last_epoch} <= {one.epoch for one in entries}
-        if not (do_rise and is_known):
-            count += _restore_ends(paths, entries, files)
+    entries = _rising_entries(checkpoint, files) or []
+    is_known = {_first_epoch(paths[0], files), last_epoch} <= {one.epoch for one in entries}
+    if not do_rise or (entries and not is_known):
+        count += _restore_ends(paths, entries, files)
     return count
 
 
@@ -110,21 +113,36 @@ def _first_epoch(path: str, files: Files) -> int:
 
 
 def _restore_ends(paths: Sequence[str], entries: Sequence[EpochEntry], files: Files) -> int:
-    """Restore the epoch of the first batch and of the last one, where the checkpoint says it."""
-    first, last = _two_batches(paths, files, from_end=False), _two_batches(paths, files)
+    """Restore the epoch of the first batch and of the last one, where it is known."""
+    ends = _end_batches(paths, files, from_end=False), _end_batches(paths, files)[::-1]
+    if min(map(len, ends)) < 2:
+        return 0
+    known = entries if entries and not _are_made_of(paths, entries, files) else ()
     count = 0
-    for one, neighbour in (first, last[::-1]) if len(first) == len(last) == 2 else ():
-        epoch = neighbour.epoch
-        begun = [entry for entry in entries if entry.start_offset <= one.offset]
-        is_said = bool(begun) and begun[-1].epoch == epoch
-        is_latest = one.offset > neighbour.offset and len(begun) == len(entries)
-        may_be_later = is_latest and epoch <= one.epoch <= epoch + STALE_EPOCHS_MAX
-        if is_said and one.epoch != epoch and not may_be_later:
+    for one, *beside in ends:
+        epoch = _stated_epoch(one, beside[0], known)
+        epoch = _agreed_epoch(one, beside) if epoch is None else epoch
+        if epoch not in (None, one.epoch):
             with closing(files.open(one.path, writable=True)) as log:
                 _write_epoch(log, one.position, epoch)
                 log.sync()
             count += 1
     return count
+
+
+def _are_made_of(paths: Sequence[str], entries: Sequence[EpochEntry], files: Files) -> bool:
+    """Return whether a broker that loads the logs makes these entries of their batches."""
+    made, reached = list[tuple[int, int]](), -1
+    for path in paths:
+        with closing(files.open(path)) as log:
+            for table in check_batches(log).tables():
+                new = table[table["magic"] == 2]
+                epochs = np.maximum.accumulate(np.append(reached, new["partition_leader_epoch"]))
+                begins = np.flatnonzero(epochs[1:] > epochs[:-1])
+                firsts = new["base_offset"][begins].tolist()
+                made += zip(epochs[begins + 1].tolist(), firsts, strict=True)
+                reached = int(epochs[-1])
+    return made == [(one.epoch, one.start_offset) for one in entries]
 
 
 class _Batch(NamedTuple):
@@ -134,27 +152,59 @@ class _Batch(NamedTuple):
     epoch: int
 
 
-def _two_batches(paths: Sequence[str], files: Files, *, from_end: bool = True) -> list[_Batch]:
-    """Return the first two batches, or the last two, in their order; none of an older magic."""
+def _falls(one: _Batch, beside: _Batch) -> bool:
+    """Return whether the epoch falls between a batch at an end and the one beside it."""
+    before, after = sorted((one, beside), key=attrgetter("offset"))
+    return before.epoch > after.epoch
+
+
+def _stated_epoch(one: _Batch, beside: _Batch, entries: Sequence[EpochEntry]) -> int | None:
+    """Return the epoch that the checkpoint proves for a batch at an end; None if it proves none."""
+    begun = [entry for entry in entries if entry.start_offset <= one.offset]
+    if not begun:
+        return None
+    epoch = begun[-1].epoch
+    if epoch != beside.epoch:
+        is_proved = _falls(one, beside) and not _falls(one._replace(epoch=epoch), beside)
+        return epoch if is_proved else None
+    is_latest = one.offset > beside.offset and len(begun) == len(entries)
+    may_be_later = is_latest and epoch <= one.epoch <= epoch + STALE_EPOCHS_MAX
+    return None if may_be_later else epoch
+
+
+def _agreed_epoch(one: _Batch, beside: Sequence[_Batch]) -> int | None:
+    """Return the epoch of the two batches beside one at an end that falls by a bit, or has none."""
+    epochs = {other.epoch for other in beside}
+    if len(beside) < END_BATCHES - 1 or len(epochs) > 1 or not _falls(one, beside[0]):
+        return None
+    (epoch,) = epochs
+    return epoch if one.epoch < 0 or (one.epoch ^ epoch).bit_count() == 1 else None
+
+
+def _end_batches(paths: Sequence[str], files: Files, *, from_end: bool = True) -> list[_Batch]:
+    """Return the first or the last END_BATCHES batches, in their order, without older magics."""
     found = list[_Batch]()
     for path in reversed(paths) if from_end else paths:
         with closing(files.open(path)) as log:
-            new = list[_Batch]()
+            new, is_old = list[_Batch](), False
             for table in check_batches(log).tables():
-                rows = table[-2:] if from_end else table[: 2 - len(new)]
-                if (rows["magic"] != 2).any():
-                    return []
+                rows = table[-END_BATCHES:] if from_end else table[:END_BATCHES]
+                olds = np.flatnonzero(rows["magic"] != 2)
+                is_old |= len(olds) > 0
+                if len(olds):
+                    new = new if not from_end else []
+                    rows = rows[olds[-1] + 1 :] if from_end else rows[: olds[0]]
                 new += [
                     _Batch(path, int(row["position"]), int(row["base_offset"]),
                            int(row["partition_leader_epoch"]))
                     for row in rows
                 ]  # fmt: skip
                 if from_end:
-                    new = new[-2:]
-                elif len(new) == 2:
+                    new = new[-END_BATCHES:]
+                elif is_old or len(new) >= END_BATCHES:
                     break
-        found = [*new, *found][-2:] if from_end else [*found, *new][:2]
-        if len(found) == 2:
+        found = [*new, *found][-END_BATCHES:] if from_end else [*found, *new][:END_BATCHES]
+        if is_old or len(found) == END_BATCHES:
             break
     return found
 

@@ -47,6 +47,8 @@ def _epochs(folder: Path) -> list[int]:
         ("5 0", 4, None),
         ("5 0", 5 + (1 << 21), None),
         ("5 0", 1, 5 + (1 << 21)),
+        ("no entry", None, 4),  # the epoch falls by a bit, and two batches agree
+        ("no entry", 7, None),
     ],
 )
 def test_the_checkpoint_proves_the_epoch_of_an_end(
@@ -73,6 +75,7 @@ def test_the_checkpoint_proves_the_epoch_of_an_end(
         ("5 0\n9 700\n8 700", None, 1 << 21),  # the file contradicts itself
         ("no entry", None, 1 << 21),
         ("3 0\n5 9", 4, None),
+        ("5 0", None, 2),  # a broker makes this file of these batches
     ],
 )
 def test_an_epoch_that_nothing_proves_wrong_stays(
@@ -84,6 +87,28 @@ def test_an_epoch_that_nothing_proves_wrong_stays(
     (told,) = salvage(bad, tmp_path / "out")
     assert 0 == told.restored_epochs
     assert _epochs(bad) == _epochs(tmp_path / "out" / bad.name)
+
+
+@pytest.mark.checks("EPOCH-1")
+def test_a_checkpoint_of_an_earlier_salvage_proves_no_epoch(tmp_path: Path) -> None:
+    """The second salvage gave the last batch the wrong epoch of the first one."""
+    bad = copied_partition("plain", tmp_path)
+    _with_epochs(bad, "no entry", 5, 3, 9)
+    salvage(bad, tmp_path / "once")
+    salvage(tmp_path / "once" / bad.name, tmp_path / "twice")
+    assert _epochs(tmp_path / "once" / bad.name) == _epochs(tmp_path / "twice" / bad.name)
+
+
+@pytest.mark.checks("EPOCH-1")
+def test_an_epoch_that_falls_gets_the_later_one_of_the_checkpoint(tmp_path: Path) -> None:
+    """The leader of the last batch wrote nothing else; one bit made its epoch lower."""
+    bad = copied_partition("plain", tmp_path)
+    last = batches_of(max(bad.glob("*.log")).read_bytes())[-1]
+    offset = int.from_bytes(last[:8], "big")
+    _with_epochs(bad, f"5 0\n6 {offset}", 5, 2, None)
+    (told,) = salvage(bad, tmp_path / "out")
+    assert told.restored_epochs == 1
+    assert _epochs(tmp_path / "out" / bad.name)[-2:] == [5, 6]
 
 
 @pytest.mark.checks("DISK-28", "EPOCH-1")
