@@ -48,14 +48,16 @@ class _Messages(NamedTuple):
     """Messages back to back, and what their wrapper says about all of them."""
 
     data: memoryview
+    last: int = 0
+    """Where the last one begins."""
     offset_shift: int = 0
     """What is added to the stored offsets, wrapped at 64 bits."""
     append_time: int | None = None
     """The timestamp of the messages of magic 1, where the wrapper has LogAppendTime."""
 
 
-def legacy_base_offset(message: memoryview, limit: int) -> int:
-    """Return the offset of the first record of one whole framed message.
+def legacy_offsets(message: memoryview, limit: int) -> tuple[int, int]:
+    """Return the offsets of the first and the last record of one whole framed message.
 
     Raises: what upstream meets before the first record. Laws: BATCH-9 to BATCH-11.
     """
@@ -63,7 +65,10 @@ def legacy_base_offset(message: memoryview, limit: int) -> int:
     attributes = inner.data[_ATTRIBUTES_AT]
     if compression_code(attributes) != 0:
         raise _nested_error(attributes)
-    return add_int64(layouts.MESSAGE_1["offset"].of(inner.data), inner.offset_shift)
+    offset, shift = layouts.MESSAGE_1["offset"], inner.offset_shift
+    return add_int64(offset.of(inner.data), shift), add_int64(
+        offset.of(inner.data, inner.last), shift
+    )
 
 
 def legacy_blocks(
@@ -190,10 +195,10 @@ def _messages(message: memoryview, limit: int) -> _Messages:
     if last < 0:
         raise InvalidRecordError("a compressed message holds no message", law="BATCH-11")
     if outer[7] == 0:
-        return _Messages(data)
+        return _Messages(data, last)
     shift = _offset_shift(outer[0], layouts.MESSAGE_1["offset"].of(data, last))
     is_append_time = attribute_bit(outer[6], _TIMESTAMP_TYPE_BIT) == 1
-    return _Messages(data, shift, outer[1] if is_append_time else None)
+    return _Messages(data, last, shift, outer[1] if is_append_time else None)
 
 
 def _positions(data: memoryview, stored_bytes: int) -> Iterator[Int64Array]:

@@ -27,8 +27,8 @@ from segproof.errors import (
 from segproof.kafka.batch_writing import LOG_APPEND_TIME_BIT, TIMESTAMP_TYPES
 from segproof.kafka.legacy_record_batch import (
     check_inner_messages,
-    legacy_base_offset,
     legacy_blocks,
+    legacy_offsets,
     legacy_times,
 )
 from segproof.kafka.record import Int64Array, Record, RecordColumns, increment_sequence
@@ -110,7 +110,7 @@ class RecordBatch:
         "_fields",
         "_header",
         "_in_file",
-        "_legacy_base_offset",
+        "_legacy_offsets",
         "_source",
         "inflated_bytes",
         "limit",
@@ -143,7 +143,7 @@ class RecordBatch:
         self.inflated_bytes = 0
         """What its records have inflated to; the limit, where they could not be inflated."""
         self._fields: array[int] | None = None
-        self._legacy_base_offset: int | None = None
+        self._legacy_offsets: tuple[int, int] | None = None
         """Once known: of a compressed message it takes inflating it."""
         self._header = header
         """The first bytes, as far as a scanner has read them already."""
@@ -170,9 +170,17 @@ class RecordBatch:
         if self.compression == "none":
             self._read(1, self.size_bytes - 1)  # the file may have become shorter
             return self._field(0)
-        if self._legacy_base_offset is None:
-            self._legacy_base_offset = legacy_base_offset(*self._whole(None))
-        return self._legacy_base_offset
+        return self.message_offsets[0]
+
+    @property
+    def message_offsets(self) -> tuple[int, int]:
+        """The offsets of the first and the last message in a compressed one of magic 0 or 1.
+
+        In magic 0 the messages state them themselves, under its checksum. Raises: as `base_offset`.
+        """
+        if self._legacy_offsets is None:
+            self._legacy_offsets = legacy_offsets(*self._whole(None))
+        return self._legacy_offsets
 
     @property
     def last_offset(self) -> int:

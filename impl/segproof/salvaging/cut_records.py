@@ -40,7 +40,7 @@ from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     agrees_with_records,
     checksum_difference,
-    with_size_and_magic,
+    with_proved_header,
 )
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
@@ -192,7 +192,7 @@ def flipped_bit(difference: int, size: int) -> tuple[int, int] | None:
 
 def _by_checksum(whole: bytes, bad: list[int]) -> list[_Found]:
     """Return a batch whose checksum holds, with its size, its magic and one bit put back."""
-    difference, mended = checksum_difference(whole), with_size_and_magic(whole)
+    difference, mended = checksum_difference(whole), with_proved_header(whole)
     if difference.bit_count() > 1:
         found = None
         if len(whole) <= MENDED_BYTES_MAX:

@@ -14,7 +14,7 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.segment_names import segment_file_name
 from segproof.rebuilding.kept_files import copy_bytes
 from segproof.salvaging.salvaged_partition import SalvagedPartition
-from segproof.stretches.kafka.mending import with_size_and_magic
+from segproof.stretches.kafka.mending import with_proved_header
 
 HEADER_BYTES = 17
 """Bytes of a batch up to its magic, which is the last field that may be written again."""
@@ -40,7 +40,7 @@ class KeptBatches(NamedTuple):
     is_restored: bool
     """Whether its base offset is another one than in the old log."""
     is_mended: bool
-    """Whether its size or its magic is."""
+    """Whether its size or its magic is, or the offset of a wrapper of magic 0."""
     is_moved: bool
     """Whether they lay at a wrong place."""
 
@@ -154,7 +154,7 @@ class NewLogs:
         header = bytearray()
         if row.is_mended:
             whole = self._log.pread(row.end - row.start, position)
-            header = with_size_and_magic(whole)[:HEADER_BYTES]
+            header = with_proved_header(whole)[:HEADER_BYTES]
         if row.is_restored:
             header[:8] = row.first_offset.to_bytes(8, "big")
         self._log.pwrite(bytes(header), position)

@@ -155,11 +155,34 @@ def test_the_lengths_of_an_old_message_say_its_size(
     assert [] == mended(path, whole[0], wrong[3])  # offsets are missing before it
     assert [] == mended(path, *whole[:2], wrong[0], whole[2])
     high = (1 << 40).to_bytes(8, "big") + wrong[1][8:]
-    told = [lasts[1]] if compression == "none" else []  # a wrapped message may say its own offset
+    # What wraps messages of magic 0 has their offset, and they say it under its checksum.
+    told = [lasts[1]] if compression == "none" or not magic else []
     assert told == mended(path, whole[0], high, whole[2])
     for at in (12, 16, 17, 20, len(wrong[1]) - 1):
         twice = with_bytes(wrong[1], at, bytes([wrong[1][at] ^ 1]))
         assert [] == mended(path, whole[0], twice, whole[2])
+
+
+@pytest.mark.checks("BATCH-3", "BATCH-9")
+def test_messages_in_a_wrapper_of_magic_0_say_its_offset(tmp_path: Path) -> None:
+    """One bit made it one too low: then it was kept, and its offsets fell below those before it."""
+
+    def wrapper(first: int, last: int, magic: int = 0) -> bytes:
+        time = 1000 if magic else -1
+        records = [Record(offset, time, None, b"value") for offset in range(first, last + 1)]
+        return write_batch(records, base_offset=first, compression="gzip", magic=magic)
+
+    path = tmp_path / "log"
+    log = [wrapper(0, 2), wrapper(3, 5), wrapper(6, 8)]
+    low, far = ((one).to_bytes(8, "big") + log[1][8:] for one in (4, 1 << 40))
+    assert [5] == mended(path, log[0], low, log[2])
+    assert [8] == mended(path, *log[:2], (1 << 40).to_bytes(8, "big") + log[2][8:])
+    assert [5] == mended(path, log[0], far, log[2])
+    assert [] == mended(path, *log)
+    new = [wrapper(0, 2, 1), wrapper(3, 5, 1), wrapper(6, 8, 1)]
+    assert [] == mended(path, *new[:2], (9).to_bytes(8, "big") + new[2][8:])  # no offset inside
+    sent = wrapper(0, 2)[8:]  # numbered from 0, as a producer sends them
+    assert [] == mended(path, log[0], (5).to_bytes(8, "big") + sent, log[2])
 
 
 def test_batches_in_a_value_of_a_mended_one_are_part_of_it(tmp_path: Path) -> None:

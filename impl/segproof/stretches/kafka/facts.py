@@ -94,7 +94,8 @@ ROW = np.dtype(
 `is_misindexed`: whether an entry of the offset index states an offset for its position that comes
     after the batch before it, and before its own ones; a later entry leads to its batch, or there
     is none.
-`is_mended`: whether its size or magic is wrong, and its checksum proves which is right.
+`is_mended`: whether its size or magic is wrong, or the offset of a compressed message of magic 0,
+    and its checksum proves which is right.
 `is_keyless`: whether a record of it, or of a batch that it follows without a gap, has no key. The
     log cleaner removes such records, so it left nothing out after it. Asked only where more
     offsets than bytes are missing behind the batch, and of some batches of a log; else False.

@@ -17,12 +17,11 @@ from itertools import groupby
 
 import numpy as np
 
-from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
+from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import ReadOnlyFile, holds_zeros
-from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
 from segproof.kafka.batch_table import read_batch_headers as headers_of
-from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof.kafka.record_batch import RecordBatch
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
 from segproof.stretches.kafka.batch_starts import starts_by_size
 from segproof.stretches.kafka.condensing import Condenser, Opener
@@ -43,11 +42,10 @@ from segproof.stretches.kafka.facts import (
 from segproof.stretches.kafka.header_rows import (
     equal_parts,
     first_offsets,
-    may_not_load,
     plain_rows_of,
-    rows_of,
     together,
 )
+from segproof.stretches.kafka.inside_batches import inside_of, rows_with, with_proved
 from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     HEADERS_TRIED,
@@ -57,7 +55,6 @@ from segproof.stretches.kafka.mending import (
     end_at,
     end_by_lengths,
     end_by_records,
-    is_loadable,
 )
 from segproof.stretches.kafka.single_batch import KEYS_ASKED, header_at, lacks_key, record_batch
 from segproof.stretches.unreadable_blocks import ReadableParts
@@ -159,7 +156,9 @@ def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "NotedEntries")
     start, end = int(stretch["start"][0]), int(stretch["end"][0])
     opener = Opener(stretch, part)
     for table in BatchScan(file, start, end, deep=False).tables():
-        rows = _rows_at(file, table, Reach(stretch["reach"][0]))
+        inside = inside_of(file, table)
+        table = with_proved(table, inside)
+        rows = rows_with(table, Reach(stretch["reach"][0]), inside)
         rows["log"] = stretch["log"][0]
         noted.note(table, rows)
         rows["misled"] = np.where(stretch["misled"][0] > 0, rows["misled"], 0)
@@ -170,27 +169,6 @@ def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "NotedEntries")
             law="BATCH-3", position=start,
         )  # fmt: skip
     return opener.rows()
-
-
-def _rows_at(
-    file: ReadOnlyFile, table: BatchTable, reach: Reach, data: bytes | None = None
-) -> Rows:
-    """Return a row for each batch, with what only its records state.
-
-    That is whether a broker loads it, and the first offset of a compressed message of magic 0 or 1.
-    `data` is the one batch of the table, if its bytes in the file are not those.
-    """
-    rows = rows_of(table, reach)
-    for row in np.flatnonzero(may_not_load(table)).tolist():
-        batch = record_batch(file, table[row]) if data is None else read_batch(data)
-        rows["is_loadable"][row] = is_loadable(batch)
-        if rows["is_loadable"][row] and table["magic"][row] < 2:
-            with suppress(TooLargeError):  # then only the last offset is known
-                first = batch.base_offset
-                rows["first"][row] = min(first, rows["last"][row])
-                count = int(rows["last"][row]) - int(rows["first"][row]) + 1
-                rows["offsets"][row] = min(count, INT64_MAX)
-    return rows
 
 
 class NotedEntries:
@@ -330,12 +308,14 @@ class _Framing:
 
         `data` is the one batch of the table, if its bytes in the log are not those.
         """
+        inside = inside_of(self._file, table, data)
+        table = with_proved(table, inside)
         plain, later = None, self._noted.before(table) if data is None else NO_OFFSETS
         # Where a search led, reach changes at the first batch that an entry leads to.
         is_led = reach is not Reach.SEARCH or not len(self._noted.positions)
         if is_led and not len(later):
             plain = plain_rows_of(table, reach, self._log, EDGE_BATCHES)
-        rows = _rows_at(self._file, table, reach, data) if plain is None else plain
+        rows = rows_with(table, reach, inside) if plain is None else plain
         if len(later):
             rows["is_misindexed"] = np.isin(rows["start"], later)
         if data is None:

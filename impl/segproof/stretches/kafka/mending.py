@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches whose size or magic is wrong, and whose checksum proves the right ones.
+"""Batches whose size or magic is wrong, and whose checksum proves the right ones; also offsets.
 
 The checksum of magic 2 covers a batch from its attributes on; size and magic lie before them. So
 the checksum is made over the bytes up to each position where the batch may end: where its size
@@ -7,7 +7,8 @@ leads, at the next batch, after as many records as it counts, before the next he
 zeros, and where a size with one other byte leads. If the checksum holds over exactly these bytes,
 their number is the right size, and the magic is 2. A message of magic 0 or 1 ends where the lengths
 of its key and its value lead; its checksum covers these and the magic.
-No checksum covers the base offset.
+No checksum covers the base offset. But a compressed message of magic 0 wraps messages that state
+their offsets themselves: the last one's is its own.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch, LegacyRecord.
 Laws: BATCH-2, BATCH-3, BATCH-4, BATCH-10 to BATCH-12, BATCH-19.
@@ -105,7 +106,7 @@ class Trials:
         if not LEGACY_MIN_BYTES <= size <= min(BATCH_BYTES_MAX, end - position):
             return None
         self._left -= TRIAL_BYTES + size
-        data = bytes(with_size_and_magic(self._file.pread(size, position)))
+        data = bytes(with_proved_header(self._file.pread(size, position)))
         return data if data[_MAGIC_AT] < 2 and _agrees_with_messages(read_batch(data)) else None
 
     def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
@@ -196,8 +197,23 @@ def checksum_difference(whole: bytes) -> int:
     return BATCH["crc"].of(whole) ^ crc32c(memoryview(whole)[CHECKED_FROM:])
 
 
-def with_size_and_magic(whole: bytes) -> bytearray:
-    """Return the bytes of a batch with the size that they have.
+def proved_offsets(batch: RecordBatch) -> tuple[int, int] | None:
+    """Return the first and the last offset that the messages in a wrapper of magic 0 prove.
+
+    Return None for other batches, if they can't be read or fall, and if they are numbered from 0,
+    as a producer sends them.
+    """
+    if batch.magic or batch.compression == "none":
+        return None
+    try:
+        first, last = batch.message_offsets
+    except SegproofError:
+        return None
+    return (first, last) if 0 < first <= last else None
+
+
+def with_proved_header(whole: bytes) -> bytearray:
+    """Return the bytes of a batch with the size that they have, and the offset that is proved.
 
     A message of magic 0 or 1 has a checksum that holds; anything else gets magic 2.
     """
@@ -206,6 +222,9 @@ def with_size_and_magic(whole: bytes) -> bytearray:
     checked = data[MESSAGE_CHECKED_FROM:]
     if data[_MAGIC_AT] > 1 or crc32(checked) != MESSAGE_1["crc"].of(data):
         data[_MAGIC_AT] = 2
+    offsets = None if data[_MAGIC_AT] else proved_offsets(read_batch(bytes(data)))
+    if offsets is not None:
+        BATCH["base_offset"].put(data, offsets[1])
     return data
 
 
@@ -263,7 +282,7 @@ def _proved(data: bytes, sizes: Sequence[int]) -> bytes | None:
         at = size
         if made != stored or len(data) < size:
             continue
-        found = bytes(with_size_and_magic(data[:size]))
+        found = bytes(with_proved_header(data[:size]))
         if agrees_with_records(found) and is_loadable(read_batch(found)):
             return found
     return None
