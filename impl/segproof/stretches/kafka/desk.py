@@ -32,6 +32,9 @@ and each round reads headers only."""
 
 KIND = ["epoch", "magic"]
 """What all batches of a leader share."""
+SPARSE_PAIRS = 8
+"""Of a compacted log more than one of so many batches has offsets left out before it. A few wrong
+offsets or blocks leave fewer, but in a short log."""
 RUN_MAX = 1 << 20
 """Batches of a run that count, at most. With entries a run weighs less than 2^21, so a sum over
 2^42 batches is an int64."""
@@ -311,12 +314,20 @@ class Desk:
     def run_weights(self) -> Int64s:
         """How much is said for the batches around each row that touch and leave no offset out.
 
-        All are of one epoch. More batches are more, and entries that lead to them outweigh all. Of
-        two runs that have each other's offsets the one of less weight is foreign.
+        All are of one epoch, and one may be there twice. If one of SPARSE_PAIRS leaves offsets out,
+        compaction did it, and batches go on if their offsets rise. More batches are more, and
+        entries that lead to them outweigh all. Of two runs that have each other's offsets the one
+        of less weight is foreign.
         """
         rows, numbers = self.rows, np.arange(len(self.rows))
         goes_on = self.touch(numbers[:-1], numbers[1:])
-        goes_on &= rows["last"][:-1] + 1 == rows["first"][1:]
+        is_same = (rows["mark"][:-1] == rows["mark"][1:]) & (
+            rows["first"][:-1] == rows["first"][1:]
+        )
+        apart = rows["first"][1:] - rows["last"][:-1] - 1
+        leaps = int((goes_on & (apart > 0)).sum()) + int(rows["leaps"].sum())
+        is_sparse = SPARSE_PAIRS * leaps > int(rows["batches"].sum())
+        goes_on &= is_same | (apart == 0) | (is_sparse & (apart > 0))
         goes_on &= rows["epoch"][:-1] == rows["epoch"][1:]
         run = np.cumsum(np.append(True, ~goes_on)[: len(rows)]) - 1
         batches = np.minimum(np.bincount(run, rows["batches"]), RUN_MAX - 1)

@@ -63,17 +63,19 @@ def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
     speaks = speaks or _fill_together(desk, block, hole) or _is_exchanged(desk, block, hole)
     speaks = speaks or _is_moved_by_sectors(desk, block, hole)
     around = _around(desk, block, hole)
-    if contradicts(*around) or _goes_on_otherwise(desk, block):
+    if contradicts(*around) or goes_on_otherwise(desk, block):
         return False
     return speaks or sequences_agree(*around) is True
 
 
-def _goes_on_otherwise(desk: Desk, block: list[int]) -> bool:
+def goes_on_otherwise(desk: Desk, block: list[int], times: int = 1) -> bool:
     """Return whether a batch beside the block that goes on with it has offsets of a kept one.
 
-    Then the two are of another log, if more is said for the kept one: that batch is no copy.
+    Then the two are of another log, if more is said for the kept one than for either, and that
+    batch is no copy. The run of the kept one is more than so many `times` as long.
     """
-    rows = desk.rows
+    rows, weight = desk.rows, int(desk.run_weights[block].max())
+    evidence = int(desk.evidence[block].max())
     for one, other, beside in (
         (block[0] - 1, block[0], block[0] - 1),
         (block[-1], block[-1] + 1, block[-1] + 1),
@@ -82,8 +84,12 @@ def _goes_on_otherwise(desk: Desk, block: list[int]) -> bool:
             continue
         goes_on = rows["last"][one] + 1 == rows["first"][other] and desk.touches(one, other)
         there = _kept_there(desk, beside) if goes_on else desk.kept[:0]
-        is_less = desk.run_weights[beside] < desk.run_weights[there]
-        if bool((is_less | (desk.evidence[beside] < desk.evidence[there])).any()):
+        if desk.content_of(beside) in map(desk.content_of, there.tolist()):
+            continue
+        most = times * max(int(desk.run_weights[beside]), weight)
+        is_less = most < desk.run_weights[there]
+        is_less |= np.maximum(desk.evidence[beside], evidence) < desk.evidence[there]
+        if bool(is_less.any()):
             return True
     return False
 
@@ -222,7 +228,7 @@ def _bytes_of_place(desk: Desk, row: int) -> tuple[int, int] | None:
 def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
     """Return whether a block that leads on at one side of its hole lies whole sectors from there.
 
-    A disk writes to a wrong place by whole sectors.
+    A disk writes to a wrong place by whole sectors. A block that touches that row was not moved.
     """
     rows = desk.rows
     for beside, border, own, is_next in (
@@ -231,7 +237,9 @@ def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
     ):
         if beside is None or not is_next or desk.fates[beside] == Fate.MOVED:
             continue
-        if not (own - int(rows[border][beside])) % SECTOR_BYTES:
+        distance = own - int(rows[border][beside])
+        is_here = not distance and rows["log"][beside] == rows["log"][block[0]]
+        if not is_here and not distance % SECTOR_BYTES:
             return True
     return False
 

@@ -15,7 +15,13 @@ import numpy as np
 from segproof.integers import INT64_MAX
 from segproof.stretches.kafka.desk import KIND, Desk, Fate, Group
 from segproof.stretches.kafka.facts import NO_ROWS, Int64s, Part, Rows
-from segproof.stretches.kafka.moving import belongs, blocks, lies_beside, lies_there
+from segproof.stretches.kafka.moving import (
+    belongs,
+    blocks,
+    goes_on_otherwise,
+    lies_beside,
+    lies_there,
+)
 from segproof.stretches.kafka.rising_chain import heaviest_chain
 from segproof.stretches.kafka.room import forget_room, without_room
 from segproof.stretches.kafka.strangers import contradicts
@@ -38,6 +44,9 @@ FIRM = 1 << 40
 an index entry or a name states outweighs others. A log has less than 2^31 bytes, and a batch weighs
 5 at most: all that a search found weighs less than one such batch.
 """
+REST_TIMES = 2
+"""How many times as long a run is, at least, if what goes on with a batch that lost against it is
+of another log too. Of two runs of like length either may be the foreign one."""
 WEIGHT = 3
 """Weight of a batch; each neighbour that leaves no offset out between adds 1. So two batches that
 go on never outweigh two that do not, and one more."""
@@ -123,15 +132,12 @@ def _chain(desk: Desk) -> Int64s:
     weights = WEIGHT * own["batches"] + joints + (is_begun | with_one) + with_next
     told = np.flatnonzero(is_told)
     sizes = desk.run_weights[able][told]
-    most = int(sizes @ own["batches"][told]) + 1
-    units = [most * FIRM ** (level + 1) for level in evidence[told].tolist()]
-    heavy = [
-        weight * unit + size * batches
-        for weight, unit, size, batches in zip(
-            weights[told].tolist(), units, sizes.tolist(), own["batches"][told].tolist(),
-            strict=True,
-        )
-    ]  # fmt: skip
+    most = int(sizes.max()) * FIRM
+    units = [
+        size * most ** (level + 1)
+        for size, level in zip(sizes.tolist(), evidence[told].tolist(), strict=True)
+    ]
+    heavy = [weight * unit for weight, unit in zip(weights[told].tolist(), units, strict=True)]
     is_joined = goes_on[told] & (np.append(-2, told[:-1]) + 1 == told)
     together = zip(is_joined.tolist(), [0, *units], units, strict=False)
     pairs = [is_one * (before + unit) for is_one, before, unit in together]
@@ -177,6 +183,7 @@ def _foreign(desk: Desk) -> None:
         groups = desk.groups()
     denied = [*_denied(desk, groups), *_denied(desk, _joined(desk, groups))]
     desk.set_aside([*_below_names(desk, groups), *denied])
+    desk.set_aside(_rests(desk))
     while len(desk.kept):
         groups = desk.groups()
         strange = _strange(desk, groups) or _strange(desk, _joined(desk, groups))
@@ -295,6 +302,35 @@ def _denied(desk: Desk, groups: list[Group]) -> list[int]:
     ]  # fmt: skip
 
 
+def _rests(desk: Desk) -> list[int]:
+    """Return kept rows that go on with a row whose offsets others have, for which more is said.
+
+    They are of one block with that row, and damage ends it. A block to which entries lead is none,
+    and the row is no copy of what is kept.
+    """
+    rows, kept = desk.rows, np.sort(desk.kept)
+    goes_on = np.flatnonzero(rows["last"][:-1] + 1 == rows["first"][1:])
+    goes_on = goes_on[desk.touch(goes_on, goes_on + 1)]
+    is_left = desk.fates == Fate.UNDECIDED
+    if not (is_left[goes_on] != is_left[goes_on + 1]).any():
+        return []
+    is_joined = np.isin(kept[:-1], goes_on) & (kept[1:] == kept[:-1] + 1)
+    found = list[int]()
+    for block in np.split(kept, np.flatnonzero(~is_joined) + 1):
+        is_led = rows["led"][block].any() or rows["is_indexed"][block].any()
+        if _is_at_damage(desk, int(block[0]), int(block[-1])) and not is_led:
+            found += block.tolist() * goes_on_otherwise(desk, block.tolist(), REST_TIMES)
+    return found
+
+
+def _is_at_damage(desk: Desk, first: int, last: int) -> bool:
+    """Return whether bytes are lost before some rows in their log, or after them."""
+    if desk.rows["start"][first] and not desk.touches(first - 1, first):
+        return True
+    is_last = last == len(desk.rows) - 1
+    return desk.is_end_broken() if is_last else not desk.touches(last, last + 1)
+
+
 def _copies(desk: Desk) -> None:
     """Set aside what has the content and the offsets of a kept batch."""
     left = np.array(desk.undecided(), np.int64)
@@ -331,6 +367,7 @@ def _odd_end(desk: Desk) -> None:
         return
     row, before = int(desk.kept[-1]), int(desk.kept[-2:][0])
     is_last = row == len(desk.rows) - 1 and not desk.rows["is_indexed"][row]
+    is_last_kept = is_last or _ends_what_lies_there(desk, row)
     if is_last and desk.rows["leaps"][row]:
         desk.ask(Part(row, tail=1))
         return
@@ -344,11 +381,18 @@ def _odd_end(desk: Desk) -> None:
     is_odd = is_odd_jump(due, first) and desk.touches(before, row)
     is_same = desk.rows["log"][before] == desk.rows["log"][row]
     lost_bytes = int(desk.rows["start"][row]) - (int(desk.rows["end"][before]) if is_same else 0)
-    is_odd |= is_far_jump(max(due, log.base_offset), first, lost_bytes)
-    if not (is_last and is_odd):
+    is_far = is_far_jump(max(due, log.base_offset), first, lost_bytes)
+    is_odd |= row > 0 and desk.touches(row - 1, row) and is_odd_jump(desk.last(row - 1) + 1, first)
+    if not (is_last_kept and (is_odd or is_far)):
         return
     if desk.rows["is_keyless"][before] or _are_dense(desk, desk.kept[-2::-1].tolist()):
         desk.set_aside([row])
+
+
+def _ends_what_lies_there(desk: Desk, row: int) -> bool:
+    """Return whether no batch behind a row stays there, and no entry states its offset."""
+    stay = desk.fates[row + 1 :] == Fate.KEPT
+    return not (desk.rows["is_indexed"][row] or stay.any())
 
 
 def is_odd_jump(due: int, first: int) -> bool:
@@ -362,18 +406,22 @@ def is_far_jump(due: int, first: int, lost_bytes: int = 0) -> bool:
 
 
 def _are_dense(desk: Desk, rows: list[int]) -> bool:
-    """Return whether DENSE_BATCHES_MIN batches leave no offset out; `rows` begins with the last."""
-    left, following = DENSE_BATCHES_MIN, -1
+    """Return whether DENSE_BATCHES_MIN batches leave no offset out; `rows` begins with the last.
+
+    What is missing where bytes are lost too tells nothing.
+    """
+    left, after = DENSE_BATCHES_MIN, -1
     for row in rows:
         batches = int(desk.rows["batches"][row])
-        if following not in (-1, desk.last(row) + 1):
+        goes_on = after < 0 or desk.last(row) + 1 == desk.firsts[after]
+        if not goes_on and desk.touches(row, after):
             return False
         if desk.rows["leaps"][row]:
             if batches <= left:
                 return False
             desk.ask(Part(row, tail=left))
             return False
-        left, following = left - batches, int(desk.firsts[row])
+        left, after = left - batches, row
         if left <= 0:
             return True
     return False
@@ -411,9 +459,10 @@ RULES = (
          " Batches that sizes lead to come before all that a search found, apart from one that"
          " contradicts many and whose base offset has one bit too many. Those whose offset an index"
          " entry or the log's name states come before these. Those come last whose leader epoch had"
-         " other offsets, as the checkpoint of epochs states. Of two runs that weigh the same, the"
-         " one to which entries lead has the offsets of both, or else the longer one. A batch is"
-         " not kept if an entry for its position states an offset that is missing before it.",
+         " other offsets, as the checkpoint of epochs states. A batch weighs as much as all that"
+         " touch it and go on with its offsets: so of two runs the one to which entries lead has"
+         " the offsets of both, or else the longer one. A batch is not kept if an entry for its"
+         " position states an offset that is missing before it.",
          "An index states nothing if more of its entries are wrong than right. If a batch lies in"
          " the value of a broken record, a search found it, so it weighs less than the batches of"
          " the log. A log's name that is above all offsets in the log tells nothing, unless other"
@@ -437,6 +486,8 @@ A block beside damage is set aside if it contradicts what is kept around it:
 - its leader epoch falls;
 - its magic falls, or both sides have another magic;
 - its producer's sequence does not follow;
+- it goes on with a batch whose offsets another run has, for which more is said: sizes lead to it,
+  or it is more than twice as long;
 - a broker's timestamp is a day off;
 - the name of its log is above it;
 - a search found it, and more offsets than bytes are missing beside it after a record without a key,
@@ -488,13 +539,15 @@ It stays out if the batch beside it continues its offsets, and kept batches have
 offsets: of a longer run, or of one to which entries lead; or sizes lead to them within the name of
 their log, and not so to that batch. Then both are of another log.""",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
+         " it. Nor is a block that touches the batch with which it goes on: an entry speaks against"
          " it. Nor is an old copy of what compaction removed, since the batches around its place"
          " touch; nor a single batch for which none of these speaks.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
          f" out: one bit of its base offset is wrong. So it is if it leaves {FAR_JUMP_MIN:,} out or"
          f" more, and {RECORDS_PER_BYTE_MAX} or more for each byte that is lost before it: several"
-         " bits are wrong. A log is dense if its last batches leave no offset out, or if a record"
+         " bits are wrong. Batches that leave the log may lie behind it. A log is dense if its last"
+         " batches leave no offset out but where bytes are lost too, or if a record"
          " of one of them has no key: compaction removes such records, and has left nothing out"
          " after one.",
          "A last batch with such a jump stays in a compacted log, and with a jump of one bit after"
