@@ -137,7 +137,7 @@ class _Claim:
 
         The batches beyond the next log are left out if offsets are missing before them: of a
         single one the base offset may be wrong, and several beside damage may be a block of another
-        topic, if they have less than half of the bytes.
+        topic, if they have less than half of the bytes, or the next log begins as its name says.
         """
         empty = read_batch_headers(b"").table
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
@@ -146,8 +146,22 @@ class _Claim:
             own = len(table)
             if self._following is not None:
                 own = int(np.searchsorted(table["last_offset"], self._following))
-            return table[:own] if 0 < own < len(table) and _is_stray(log, table, own) else table
+            if 0 < own < len(table) and _is_stray(log, table, own, self._is_next_named):
+                return table[:own]
+            return table
         return empty
+
+    def _is_next_named(self) -> bool:
+        """Return whether the next log begins with a batch whose offset is its name."""
+        assert self._following is not None
+        name = segment_file_name(self._following, ".log")
+        with (
+            suppress(OSError),
+            closing(self._files.open(posixpath.join(self._directory, name))) as log,
+        ):
+            batch = batch_at(log, 0, log.size())
+            return batch is not None and batch.first == self._following
+        return False
 
     @cached_property
     def is_of_its_index(self) -> bool:
@@ -400,15 +414,17 @@ class _Group:
         return _Score(end in self._snapshots if self._after is None else end == self._after.base)
 
 
-def _is_stray(log: ReadOnlyFile, table: BatchTable, own: int) -> bool:
+def _is_stray(
+    log: ReadOnlyFile, table: BatchTable, own: int, is_next_named: Callable[[], bool]
+) -> bool:
     """Return whether the batches of a log after the first `own` ones tell nothing of it."""
     sizes = table["size_bytes"]
     if first_offsets(table[own:])[0] <= table["last_offset"][own - 1] + 1:
         return False
     ends = table["position"] + sizes
     is_beside_damage = table["position"][own] != ends[own - 1] or ends[-1] != log.size()
-    is_block = is_beside_damage and 2 * int(sizes[own:].sum()) < int(sizes.sum())
-    return own == len(table) - 1 or is_block
+    is_less = 2 * int(sizes[own:].sum()) < int(sizes.sum())
+    return own == len(table) - 1 or (is_beside_damage and (is_less or is_next_named()))
 
 
 def _do_overlap(one: _Claim, other: _Claim) -> bool:

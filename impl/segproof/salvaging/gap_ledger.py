@@ -28,6 +28,8 @@ class GapLedger:
         """Gaps after the last batch that was kept."""
         self._pending_copies = list[int]()
         """For each gap of `pending`, its batches if all are copies of kept ones; else 0."""
+        self._lost = list[tuple[int, int]]()
+        """The offsets [first, end) of gaps whose losses were known before."""
         self.doubtful = list[Doubt]()
         """Offsets that are counted as lost, and that compaction may have taken."""
         self.copies = 0
@@ -83,7 +85,7 @@ class GapLedger:
         if is_lost or not is_moved:
             told = [one for one in self.pending if is_lost or one.kind not in _LOSSLESS]
             if is_lost and told:
-                self._told.lost_offsets += lost
+                self._told.lost_offsets += lost - self._counted(self.next_offset, first_offset)
                 bounds = self.next_offset, first_offset
                 self.doubtful += doubts_of_damage(self.pending, bounds, log, self._files)
             copies = 0 if is_lost else self._copies_in(told)
@@ -95,6 +97,12 @@ class GapLedger:
             )
             self.clear()
         self._reached = last_offset
+
+    def _counted(self, first: int, end: int) -> int:
+        """Return how many of the offsets [first, end) a gap with known losses has counted."""
+        return sum(
+            max(0, min(end, known_end) - max(first, known)) for known, known_end in self._lost
+        )
 
     def _copies_in(self, gaps: Sequence[Gap]) -> int:
         """Return the number of batches in gaps that hold nothing but copies; else 0."""
@@ -129,6 +137,7 @@ class GapLedger:
         """Tell gaps, and count their losses, which are known."""
         for one in gaps:
             if one.last_lost_offset is not None:
+                self._lost.append((one.first_lost_offset, one.last_lost_offset + 1))
                 self._told.lost_offsets += one.last_lost_offset + 1 - one.first_lost_offset
         self.count(gaps)
 

@@ -4,6 +4,7 @@
 Laws: DISK-25.
 """
 
+import posixpath
 from contextlib import closing
 from functools import partial
 
@@ -11,6 +12,8 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.inventory.named_ends import index_of
 from segproof.inventory.partitions import Partition
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_entries import ENTRY_TYPES
 from segproof.reading.index_origins import is_of_other_log
 from segproof.reading.indexed_ends import KeptEnd, blocks_at, indexed_end
@@ -58,16 +61,28 @@ def is_cut(
     return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)
 
 
-def indexed_end_of(log: NamedLog, end: KeptEnd, files: Files) -> int | None:
+def indexed_end_of(
+    log: NamedLog, end: KeptEnd, files: Files, *, is_indexed: bool = True
+) -> int | None:
     """Return up to which offset the indexes of the last log say that it went; None: no further.
 
-    Raises: OSError.
+    Unless it `is_indexed`, its name is wrong: then they are those under its right name, if an entry
+    leads to a batch of it. Raises: OSError.
     """
+    named = log.path if is_indexed else _under_right_name(log)
     offsets, times = (
-        partial(blocks_at, index_of(log.path, suffix), suffix, files) for suffix in ENTRY_TYPES
+        partial(blocks_at, index_of(named, suffix), suffix, files) for suffix in ENTRY_TYPES
     )
     with closing(ReadableParts(files.open(log.path))) as file:
-        return indexed_end(file, end, offsets, times, lambda: has_other_index(log, files))
+        if is_indexed:
+            return indexed_end(file, end, offsets, times, lambda: has_other_index(log, files))
+        entries = entries_in(index_of(named), log.base_offset, files)
+        is_own = any(one.is_right for one in asked_entries(file, entries))
+        return indexed_end(file, end, offsets, times) if is_own else None
+
+
+def _under_right_name(log: NamedLog) -> str:
+    return posixpath.join(posixpath.dirname(log.path), segment_file_name(log.base_offset, ".log"))
 
 
 def entries_beside(log: NamedLog, files: Files) -> Entries:

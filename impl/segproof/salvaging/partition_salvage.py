@@ -352,8 +352,9 @@ class _Salvage:
         if following is None:
             is_told &= last is not None and last.kind != LogGap.ZEROS
             indexed = None
-            if log.is_indexed and facts.unsearched_from is None:
-                indexed = indexed_end_of(log.named, self._kept_end(placed, number), self._files)
+            if facts.unsearched_from is None:
+                end = self._kept_end(placed, number)
+                indexed = indexed_end_of(log.named, end, self._files, is_indexed=log.is_indexed)
             self._told_end, is_lost = indexed or 0, indexed is not None
         else:
             entries = entries_beside(log.named, self._files) if log.is_indexed else NO_ENTRIES
@@ -439,7 +440,11 @@ class _Salvage:
         told, new, files, ledger = self._told, self._new, self._files, self._ledger
         if told.renamed_logs or placed.is_below_name:  # names and indexes prove no loss then
             told.doubts += doubts_of_names(placed.wrong_names, new.ranges, told.gaps)
-            told.unproven_offsets += untold_offsets(new.paths, told.gaps, placed.blank_begin, files)
+            begin = placed.blank_begin
+            told.unproven_offsets += untold_offsets(new.paths, told.gaps, begin, files)
+            begin = told.first_offset if begin is None else begin
+            early = [one for one in placed.wrong_names if one.base_offset < begin]
+            told.are_more_lost |= any(doubts_of_names(early, new.ranges, told.gaps))
             return
         own = [one for one in self._partition.segments if one.path(".log") not in placed.others.all]
         with suppress(OSError):  # a log that can't be opened is left out
