@@ -203,6 +203,22 @@ def test_a_torn_append_ends_loading(release: str) -> None:
     assert answers_of("crash_reopen", found) == [refused or "opened"]
 
 
+@pytest.mark.checks("LOG-11", "LOAD-17")
+@pytest.mark.parametrize("release", SERVED)
+def test_a_roll_leaves_a_hole(release: str) -> None:
+    """A new segment has its name before the bytes of the old one are flushed.
+
+    A loss of power leaves the new name, and the old bytes up to the last write-back: here offset 1
+    is lost. The log is loaded without an error, and goes on at the base of the new segment.
+    """
+    found = answers("roll_leaves_a_hole", release)
+    assert answers_of("log_segments", found) == [
+        ((0, 140), (2, 0)),
+        ((0, 70), (2, 0)),
+        ((0, 70), (2, 70)),
+    ]
+
+
 @pytest.mark.checks("PROD-14", "LOAD-8")
 @pytest.mark.parametrize("release", SERVED)
 def test_an_open_transaction_begins_late_after_a_lost_snapshot(release: str) -> None:

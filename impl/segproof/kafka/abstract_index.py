@@ -289,10 +289,16 @@ class AbstractIndex(IndexMapping, Closing):
         self.resize(size)
 
     def flush(self) -> None:
-        """Write the entries to the device and wait."""
+        """Write the entries and the length to the device and wait."""
         self._current()
-        if self._mapping is not None:
+        if self._mapping is None:
+            return
+        if self.length:
             self._mapping.flush()
+        elif self._handle is not None:
+            # Nothing is mapped, so there is nothing to flush; after a loss of power the file could
+            # have its old length again, and zeros that count as entries.
+            self._handle.sync()
 
     def close(self) -> None:
         """Cut the file behind the last entry, if it is open for writing, and unmap (ABSIDX-14).

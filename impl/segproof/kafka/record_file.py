@@ -246,6 +246,10 @@ class RecordFile:
         """Cut what lies behind the logical end. Laws: SCAN-13."""
         self.truncate_to(self._size)
 
+    def preallocate(self, size: int) -> None:
+        """Let the file have `size` bytes, not below the logical end, with zeros behind that end."""
+        self._file.truncate(size)
+
     def flush(self) -> None:
         """Make what was written durable."""
         self._check_open()

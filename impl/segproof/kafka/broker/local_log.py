@@ -19,7 +19,6 @@ from segproof.kafka.broker.producer_rebuild import rebuild_producer_state
 from segproof.kafka.broker.read_bounds import ReadBounds, ViewChanges
 from segproof.kafka.broker.segment_replacing import replace_empty_segment, split_segment
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.segment_names import DELETED_SUFFIX
 from segproof.kafka.segments.log_segment import LogSegment
 
 
@@ -117,22 +116,33 @@ class LocalLog:
 
     def _begin_segment(self, base: int) -> None:
         segments, active = self.segments.copy(), self.segments.active_segment
-        is_flushed = base <= self.recovery_point
-        if active.base_offset == base:
+        is_replaced = active.base_offset == base
+        if not is_replaced:
+            active.on_become_inactive_segment()
+        self._make_durable_below(base, active)
+        if is_replaced:
             replace_empty_segment(self.directory, segments, active)
         else:
             self.directory.remove_files_of_segment(base)
-            active.on_become_inactive_segment()
             segments.add(self.directory.new_segment(base))
         self.update_log_end_offset(self.log_end_offset, segments=segments)
         self.producers.update_map_end_offset(base)
         self.producers.take_snapshot()
         self.bounds.update_high_watermark_with_log_end_offset()
-        self.flush_up_to(base)
-        if is_flushed:
-            # The records were durable before; how the segment was ended is not yet.
-            if not active.has_suffix(DELETED_SUFFIX):
-                active.flush()
+        self.directory.sync()  # the names of the new segment and of the snapshot
+        self.recovery_point = max(self.recovery_point, base)
+
+    def _make_durable_below(self, base: int, active: LogSegment) -> None:
+        """Make durable what was not flushed, and how the active segment was ended.
+
+        A crash may leave the name of the next segment, and a checkpoint at its base or later: then
+        no recovery reads a segment below it, and what is missing there stays missing. Kafka flushes
+        later, and never what was flushed before the segment was ended.
+        """
+        first = min(self.recovery_point, active.base_offset)
+        if first < base:
+            for segment in self.segments.values(first, base):
+                segment.flush()
             self.directory.sync()
 
     def check_roll(self, base_offset: int) -> None:

@@ -44,12 +44,18 @@ def replace_empty_segment(directory: LogDirectory, segments: LogSegments, old: L
     """Put a new segment with the same base offset in the place of an empty one.
 
     The new one is there, as a swap file, before the old one goes: without any segment of this base
-    offset a log that a crash leaves would end earlier, or be empty. Raises: OSError.
+    offset a log that a crash leaves would end earlier, or be empty. It is preallocated only when it
+    has its name: loading reads a swap file, and preallocated zeros are no batch. Raises: OSError.
     """
     directory.remove_files_of_segment(old.base_offset, CLEANED_SUFFIX)
     new = directory.new_segment(old.base_offset, file_suffix=CLEANED_SUFFIX)
     with undone_if_it_fails(new.close_handlers):
+        if directory.config.preallocate:
+            new.log.trim()
+            new.log.flush()
         _replace(directory, segments, [new], old)
+        if directory.config.preallocate:
+            new.log.preallocate(directory.config.segment_bytes)
 
 
 def _copy_into_new(directory: LogDirectory, segment: LogSegment, new: list[LogSegment]) -> None:

@@ -20,6 +20,7 @@ from segproof_tests.memory_logs import (
     Place,
     batch,
     bytes_of,
+    segments_of,
 )
 
 STEPS: list[Callable[[PartitionLog], object]] = [
@@ -46,13 +47,16 @@ def durable_bytes(log: PartitionLog) -> int:
 
 @pytest.mark.checks("LOAD-17")
 def test_power_is_lost_at_any_step() -> None:
-    """All below the recovery point is there, and behind it a prefix of what was written."""
+    """All below the recovery point is there, and behind it a prefix of what was written.
+
+    A truncation renames several segments: in any order these names may leave a hole.
+    """
     files = SimulatedFiles()
     log = Place(files).open()
     checked = 0
     for step in STEPS:
         before, durable_before = bytes_of(log), durable_bytes(log)
-        images = crashes_in(files, partial(step, log), POWER_LOSS)
+        images = crashes_in(files, partial(step, log), ORDERED)
         after = before if log.is_closed else bytes_of(log)
         durable_after = durable_before if log.is_closed else durable_bytes(log)
         least = min(durable_before, durable_after)
@@ -221,3 +225,112 @@ def test_a_torn_append_to_a_later_segment(recovery_point: int) -> None:
     place = Place.of({f"{FIRST}.log": batch(2), f"{SECOND}.log": torn})
     log = place.open(0, recovery_point, is_clean=False, index_interval_bytes=0)
     assert (log.log_start_offset, log.log_end_offset, bytes_of(log)) == (0, 4, TWO)
+
+
+@pytest.mark.checks("LOAD-17", "LOG-11")
+def test_a_roll_leaves_no_hole() -> None:
+    """Where the new segment has its name, all batches before it are there.
+
+    Kafka flushes the old segment later: the log goes on at the new base, and what was lost between
+    is skipped.
+    """
+    files = SimulatedFiles()
+    log = Place(files).open()
+    for _ in range(4):
+        log.append_as_leader(batch(2), 0)
+    before = bytes_of(log)
+    images = crashes_in(files, log.roll, POWER_LOSS, bound=32, sector_bytes=64)
+    ends = set()
+    for image in images:
+        again = Place.of(image).open(is_clean=False)
+        data = bytes_of(again)
+        assert before.startswith(data)
+        assert again.log_end_offset == 2 * (len(data) // len(batch(2)))
+        ends.add(again.log_end_offset)
+    assert {0, 8} <= ends
+
+
+@pytest.mark.checks("LOAD-2")
+def test_an_empty_preallocated_segment_is_rolled() -> None:
+    """Loading reads a swap file: preallocated zeros are no batch, and ended it."""
+    files = SimulatedFiles()
+    log = Place(files).open(preallocate=True)
+    log.append_as_leader(batch(2), 0)
+    log.roll()
+    images = crashes_in(files, log.roll)
+    assert len(images) > 5
+    for image in images:
+        again = Place.of(image).open(is_clean=False, preallocate=True)
+        assert (again.log_end_offset, bytes_of(again)) == (2, batch(2))
+    assert len(Place.of(images[-1]).image()[f"{SECOND}.log"]) == CONFIG.segment_bytes
+
+
+@pytest.mark.checks("LOAD-17")
+def test_what_a_recovery_changed_is_durable_behind_an_empty_roll() -> None:
+    """The recovery point moves over the recovered segment, whose new indexes must be durable."""
+    files = SimulatedFiles()
+    place = Place(files)
+    place.put(f"{FIRST}.log", batch(2))
+    place.put(f"{SECOND}.log", b"")
+    files.settle()
+    log = place.open(is_clean=False)
+    assert (log.roll(), log.recovery_point) == (2, 2)
+    again = Place.of(files.durable()).open(0, 2, is_clean=False)
+    assert segments_of(again) == [(0, len(batch(2))), (2, 0)]
+    check_answers(again)
+
+
+def check_answers(log: PartitionLog) -> None:
+    """Each offset and each time is found through the indexes, as reading all batches finds it."""
+    batches = [one for segment in log.log_segments for one in segment.log]
+    records = [(one.timestamp, one.offset) for each in batches for one in each.records()]
+    for offset in range(log.log_end_offset):
+        found = log.read(offset, 1, min_one_message=True).records
+        assert found is not None
+        first = next(iter(found.batches()))
+        assert first.base_offset <= offset <= first.last_offset
+    for timestamp in range(START_MS, START_MS + 40):
+        found_at = log.fetch_offset_by_timestamp(timestamp)
+        offsets = [one for time, one in records if time >= timestamp]
+        assert (None if found_at is None else found_at.offset) == min(offsets, default=None)
+    newest = log.fetch_offset_by_timestamp(-3)
+    assert newest is not None
+    assert newest.offset == log.log_end_offset - 1
+
+
+@pytest.mark.checks("LOAD-17", "SEG-38")
+@pytest.mark.parametrize("recovery_point", [0, 8, 10])
+@pytest.mark.parametrize("target", [2, 4, 8])
+@pytest.mark.parametrize("interval", [0, 150])
+def test_what_is_rolled_needs_no_recovery(recovery_point: int, target: int, interval: int) -> None:
+    """A checkpoint beyond the old segment keeps a recovery from it, so its indexes are true.
+
+    Its last time entry is written by the roll, and a truncation leaves entries behind the last
+    one: both must be durable before the new segment has its name.
+    """
+    files = SimulatedFiles()
+    log = Place(files).open(index_interval_bytes=interval)
+    for number in range(4):
+        log.append_as_leader(batch(2, timestamp_ms=START_MS + 10 * number), 0)
+    log.flush()
+
+    def roll() -> None:
+        log.truncate_to(target)
+        log.roll()
+
+    images = crashes_in(files, roll, POWER_LOSS, bound=32, sector_bytes=64)
+    assert len(images) > 5
+    for image in images:
+        again = Place.of(image).open(0, recovery_point, is_clean=False)
+        assert target <= again.log_end_offset <= 8
+        check_answers(again)
+
+
+@pytest.mark.checks("ABSIDX-12")
+def test_the_length_of_an_empty_index_is_durable() -> None:
+    """Nothing of an empty file is mapped: the file itself must be synced."""
+    files = SimulatedFiles()
+    log = Place(files).open(index_interval_bytes=10**6)
+    log.append_as_leader(batch(2), 0)
+    log.roll()
+    assert ("sync", f"{DIRECTORY}/{FIRST}.index") in [one[:2] for one in files.journal.effects]
