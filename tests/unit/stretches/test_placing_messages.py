@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from operator import eq
 
 import numpy as np
 import pytest
@@ -182,6 +183,9 @@ def test_a_block_of_another_broker_is_set_aside(log: DrawnLog, data: st.DataObje
     number = data.draw(st.integers(0, len(log.files) - 1))
     bad = written_over(log, number, data.draw(st.integers(0, 1500)), block)
     assume(any(each.host != OTHERS for each in bad.messages))
+    lies = [bad.files[each.file].start + each.start for each in bad.messages]
+    said = [each.said if each.host == OTHERS else -1 for each in bad.messages]
+    assume(not any(map(eq, lies, said)))  # if it also touches on both sides, nothing tells
     assert all(name < 10_000 for name, _ in kept_of(placed(bad.facts())))
 
 
@@ -479,6 +483,29 @@ def test_an_example_of_a_rule(example: Example) -> None:
     found = placed(log_of(example).facts())
     assert told_fates(found.fates.tolist()) == example.told
     assert example.is_spared or example.rule in rules_of(found)
+
+
+def with_unit(line: str, unit: tuple[int, int, int, int]) -> list[str]:
+    """Return the fates in an example of one file, without one more unit and with it."""
+    log = log_of(Example("", "", ((0, line),), ""))
+    both = (log, replace(log, units=(*log.units, unit)))
+    return [told_fates(placed(one.facts()).fates.tolist()) for one in both]
+
+
+def test_nothing_is_moved_into_a_message_that_a_unit_knows() -> None:
+    """A unit knows a message that begins before the place, and no message says its offset."""
+    line, unit = "a{0} ~ ~ ~ ~ b{0} e=256 f=384 ~ g{0}", (128, 512, 999, 1)
+    moved, left = "kept kept moved moved kept", "kept kept aside aside kept"
+    assert [moved, left] == with_unit(line.format("+"), unit)
+    assert [moved, moved] == with_unit(line.format("-"), unit)  # the units are another store's
+
+
+def test_no_offset_is_put_right_where_a_unit_leads_into_the_message() -> None:
+    """Another message lay there, whose unit is all that is left of it."""
+    unit = (192, 91, 999, 1)
+    restored, left = "kept restored kept", "kept aside kept"
+    assert [restored, left] == with_unit("a+ b=32896 c+", unit)
+    assert [restored, restored] == with_unit("a- b=32896 c-", unit)
 
 
 def test_every_rule_says_why_and_what_it_spares() -> None:

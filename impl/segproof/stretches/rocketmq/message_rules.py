@@ -12,9 +12,14 @@ import numpy as np
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import BLANK_BYTES
 from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate
-from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, agree
+from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, Units, agree, meet
 from segproof.stretches.rocketmq.file_rules import FILES_BEYOND, SECTOR_BYTES, in_place
-from segproof.stretches.rocketmq.witnesses import NEAR_MESSAGES, are_units_ours, witness
+from segproof.stretches.rocketmq.witnesses import (
+    NEAR_MESSAGES,
+    are_units_ours,
+    is_part_of_other,
+    witness,
+)
 
 FLIPPED_BITS_MAX = 2
 """An offset that differs from the place in at most this many bits is damaged. Two random offsets of
@@ -140,7 +145,7 @@ def _belongs_here(
         return True
     if not is_touched:
         return False
-    if not _is_of_our_broker(desk, row):
+    if not _is_of_our_broker(desk, row) or is_part_of_other(desk, lies, lies + size):
         return False
     there = desk.units_in(said, said + 1)
     if agree(there, np.repeat(one, len(there)), there["offset"]).any():
@@ -304,9 +309,14 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
     found = desk.evidence(said, end)
     if found.total() < ENOUGH_UNITS:
         found = Counter(desk.units_in(said, end)["met"].tolist())
+    if found[Met.AGREES] and _has_rival(desk, part, said, end):
+        desk.need(part)
+        found = _met_by(desk, part, desk.units_in(said, end))
     right, wrong = found[Met.AGREES], found[Met.AGAINST]
     if right or wrong:
         return right > 0 and right >= wrong
+    if is_part_of_other(desk, said, end):
+        return False
     begin = desk.file_begin(part[0])
     if begin is None or begin < desk.settled[0]:
         return False  # an expired file has a free place too
@@ -331,7 +341,36 @@ def _is_believed(desk: Desk, part: list[int]) -> bool:
     if _wrong_bits(said, lies) <= FLIPPED_BITS_MAX:
         is_block &= any(True for _ in desk.taken.rows_after(end))
     is_within = begin <= desk.settled[-1]
-    return bool(is_last or (is_within and (is_block or _messages(desk, part) > 1)))
+    are_some = _messages(desk, part) > 1 or _is_joined(desk, part, said, end)
+    return bool(is_last or (is_within and (is_block or are_some)))
+
+
+def _others_left(desk: Desk, part: list[int]) -> Int64s:
+    """Return the rows without a fate that are not in a part."""
+    return np.asarray(np.setdiff1d(desk.undecided(), part))
+
+
+def _has_rival(desk: Desk, part: list[int], said: int, end: int) -> bool:
+    """Return whether a row that is not in a part, and has no fate, says some of its offsets."""
+    left = _others_left(desk, part)
+    starts = desk.said[left]
+    return bool(((starts < end) & (said < starts + desk.sizes[left])).any())
+
+
+def _met_by(desk: Desk, part: list[int], units: Units) -> Counter[int]:
+    """Count by `Met` what the messages of a part alone say of units."""
+    found = units.copy()
+    found["met"] = Met.NOTHING
+    meet(found, desk.rows[part])
+    return Counter(found["met"].tolist())
+
+
+def _is_joined(desk: Desk, part: list[int], said: int, end: int) -> bool:
+    """Return whether a part touches messages of its file that are not decided, as both say."""
+    left = _others_left(desk, part)
+    left = left[desk.files[left] == desk.files[part[0]]]
+    starts = desk.said[left]
+    return bool(((starts == end) | (starts + desk.sizes[left] == said)).any())
 
 
 def _is_moved_alike(desk: Desk, row: int) -> bool:

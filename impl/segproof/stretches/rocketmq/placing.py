@@ -122,7 +122,8 @@ RULES = (
         " place in another one, or if it says the place of one that was made and stored with it, or"
         " a place beside that of another such message.",
         "A block that a disk wrote to a wrong place keeps its offsets: its sectors are missing"
-        " where it says. So does a message of another store of the same size.",
+        " where it says. So does a message of another store of the same size, and one into whose"
+        " bytes a unit leads: another message lay there.",
         message_rules.offset,
     ),
     Rule(
@@ -137,12 +138,14 @@ RULES = (
         " numbers of their queues go on there. Where neither says anything, those are believed that"
         " touch a kept message there, end their file, say its begin and are alone in it, or say one"
         " distance with messages of their file that were moved; and between the files of the log"
-        " two that say one distance, or one that is moved by whole sectors.",
-        "Messages are not moved if units or numbers contradict them, or if another broker stored"
-        " them. Nor are messages before the first file: they may have expired. Nor is one message"
-        " whose offset says a place far from all others, or one behind the end of what is kept that"
-        " differs in two bits from where it lies. If nothing of the log is kept and no unit"
-        " leads to a message, it is moved only if it touches one that a unit knows.",
+        " two that say one distance or touch each other where they say, or one that is moved by"
+        " whole sectors. Of two that say one place, units speak for those that they know.",
+        "Messages are not moved if units or numbers contradict them, if units know a message"
+        " that takes a part of the place, or if another broker stored them. Nor are messages"
+        " before the first file: they may have expired. Nor is one message whose offset says a"
+        " place far from all others, or one behind the end of what is kept that differs in two"
+        " bits from where it lies. If nothing of the log is kept and no unit leads to a"
+        " message, it is moved only if it touches one that a unit knows.",
         message_rules.moved,
     ),
     Rule(

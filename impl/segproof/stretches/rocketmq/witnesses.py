@@ -15,7 +15,7 @@ from segproof.integers import INT64_MAX
 from segproof.layouts.rocketmq import MESSAGE_BYTES_MIN
 from segproof.rocketmq.message import has_queue_place
 from segproof.stretches.rocketmq.desk import Desk
-from segproof.stretches.rocketmq.facts import Int64s, Met
+from segproof.stretches.rocketmq.facts import CELL_BYTES, Int64s, Met
 
 NEAR_MESSAGES = 256
 """Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
@@ -116,9 +116,27 @@ def can_go_on(desk: Desk, rows: Sequence[int], before: Int64s) -> bool:
     return True
 
 
-def are_units_ours(desk: Desk, start: int, end: int) -> bool:
-    """Return whether the units at hand that lead elsewhere than to [start, end) are of this log."""
+def _met_elsewhere(desk: Desk, start: int, end: int) -> tuple[int, int]:
+    """Return how many units at hand that lead elsewhere than to [start, end) lead to their message,
+    and how many to another one."""
     units = desk.units[desk.units["size"] > 0]
     met = units["met"][(units["offset"] < start) | (units["offset"] >= end)]
-    right, wrong = (int((met == one).sum()) for one in (Met.AGREES, Met.AGAINST))
+    return int((met == Met.AGREES).sum()), int((met == Met.AGAINST).sum())
+
+
+def are_units_ours(desk: Desk, start: int, end: int) -> bool:
+    """Return whether the units at hand that lead elsewhere than to [start, end) are of this log."""
+    right, wrong = _met_elsewhere(desk, start, end)
     return right > 0 and WRONG_TIMES * right >= wrong
+
+
+def is_part_of_other(desk: Desk, start: int, end: int) -> bool:
+    """Return whether a unit leads to a message that begins before `start` and ends after it, or
+    begins in (start, end). Units that lead to other messages elsewhere too are not asked."""
+    right, wrong = _met_elsewhere(desk, start, end)
+    if not len(desk.units) or wrong > WRONG_TIMES * right:
+        return False
+    units = desk.units_in(max(0, start - CELL_BYTES), end)
+    units = units[units["size"] > 0]
+    is_over = (units["offset"] != start) & (units["offset"] + units["size"] > start)
+    return bool(is_over.any())
