@@ -219,7 +219,8 @@ class _Salvage:
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
-        if not told.gap_count and not told.restored_times:
+        is_end_known = any(one.offset >= self._end and one.messages for one in told.gaps)
+        if not is_end_known and not told.restored_times:
             later, told.is_end_lost = later_messages(
                 self._log.store_path, self._newest, self._files
             )

@@ -70,6 +70,12 @@ def test_what_salvage_does_wrong_is_known(seed: int) -> None:
         9_711_572,
         9_713_157,
         9_713_851,
+        9_950_466,
+        9_950_679,
+        9_950_986,
+        9_951_503,
+        9_951_690,
+        10_500_260,
     ],
 )
 def test_stores_are_saved_without_a_fault(seed: int) -> None:
