@@ -7,6 +7,7 @@ from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,6 @@ from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import BatchScan, check_batches
-from segproof.kafka.broker.partition_log import PartitionLog
-from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.reading import indexed_ends
 from segproof.reading.indexed_ends import KeptEnd, indexed_end
@@ -27,7 +26,12 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import marker, time_entries
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.language.files import Files
+from segproof_model.language.states import opened
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
+from segproof_model.releases import NEWEST_KAFKA
 from segproof_tests.partition_files import (
     aged,
     batches_of,
@@ -390,7 +394,9 @@ def test_what_an_unclean_start_does_to_batches_that_overlap(
     (found, *_) = verify(folder, laws=["DISK-13"])
     assert ERROR is found.severity
     assert words in found.hint
-    PartitionLog.open(str(folder), LogConfig(), last_shutdown_clean=False, writable=True).close()
-    left = {path.name: path.stat().st_size for path in folder.glob("*.log")}
+    images = {path.name: path.read_bytes() for path in folder.iterdir()}
+    kind, config = NEWEST_KAFKA.kind(PartitionLog), LogConfig()
+    log: Any = opened(kind, Files(images), "", config, last_shutdown_clean=False).after
+    left = {name: len(log.files.image(name)) for name in log.files if name.endswith(".log")}
     whole = {name_of(0, ".log"): sum(map(len, stored)), name_of(200, ".log"): len(batch(200))}
     assert left == ({name_of(0, ".log"): 0} if is_cut else whole)
