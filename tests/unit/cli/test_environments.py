@@ -29,6 +29,7 @@ VERBS: dict[str, list[str]] = {
     "--version": [],
     "bench": ["--help"],
     "completion": ["bash"],
+    "crash": ["--seeds", "0:1", "--length", "2", "--bound", "2"],
     "demo": ["--copy-to", "{new}"],
     "doctor": ["--format", "jsonl"],
     "dump": [PLAIN, "--records"],
@@ -49,7 +50,7 @@ VERBS: dict[str, list[str]] = {
     "verify in json": [PLAIN, "--format", "jsonl"],
     "verify of a store": [STORE, "--deep"],
 }
-SILENT = {"replay"}
+SILENT = {"crash", "replay"}
 """They write to stderr alone where all is well."""
 SCRATCH = {"explain"}
 """They need a temporary folder."""

@@ -104,5 +104,5 @@ def test_names() -> None:
     assert [world_named(name) for name in WORLDS] == list(WORLDS.values())
     with pytest.raises(ValueError, match="'append' is not an operation"):
         operations_of("append")
-    with pytest.raises(ValueError, match="no world atlantis: one of partition-log"):
+    with pytest.raises(ValueError, match="no world atlantis: one of partition-log, log-manager"):
         world_named("atlantis")
