@@ -208,7 +208,7 @@ class _Run:
 
     def _note(self, fault: Fault, cut: int, mode: Mode, image: Image, *, is_second: bool) -> None:
         history = tuple(self._history)
-        known = known_number(Seen(fault, mode.name, image, history))
+        known = known_number(Seen(fault, mode.name))
         self.explored.counts[known, fault.kind] += 1
         if self.explored.counts[known, fault.kind] <= KEPT_MAX:
             effects = tuple(map(str, self.files.journal.effects[max(0, cut - 6) : cut]))
