@@ -403,7 +403,10 @@ def _right_names(logs: Sequence[PlacedLog], facts: Facts, files: Files) -> dict[
 
 def _new_logs(logs: Sequence[PlacedLog], facts: Facts, placement: Placement) -> Int64s:
     kept, firsts = placement.kept, placement.firsts[placement.kept]
-    ends = [INT64_MAX if one.next_base_offset is None else one.next_base_offset for one in logs]
+    ends = [  # nothing is saved in the place of a log that is not read
+        (INT64_MAX if one.next_base_offset is None else one.next_base_offset) if one.is_read else 0
+        for one in logs
+    ]
     by_name = np.searchsorted(np.maximum.accumulate(np.array(ends, np.int64)), firsts, "right")
     is_in_place = np.isin(placement.fates[kept], IN_PLACE)
     found: Int64s = np.maximum.accumulate(np.where(is_in_place, facts.rows["log"][kept], by_name))
