@@ -228,7 +228,8 @@ def _bytes_of_place(desk: Desk, row: int) -> tuple[int, int] | None:
 def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
     """Return whether a block that leads on at one side of its hole lies whole sectors from there.
 
-    A disk writes to a wrong place by whole sectors. A block that touches that row was not moved.
+    A disk writes to a wrong place by whole sectors. A block that touches that row was not moved: an
+    entry speaks against it, unless compaction removed the record of the entry.
     """
     rows = desk.rows
     for beside, border, own, is_next in (
@@ -239,7 +240,7 @@ def _is_moved_by_sectors(desk: Desk, block: list[int], hole: Hole) -> bool:
             continue
         distance = own - int(rows[border][beside])
         is_here = not distance and rows["log"][beside] == rows["log"][block[0]]
-        if not is_here and not distance % SECTOR_BYTES:
+        if not distance % SECTOR_BYTES and not (is_here and not desk.is_compacted()):
             return True
     return False
 

@@ -540,7 +540,8 @@ offsets: of a longer run, or of one to which entries lead; or sizes lead to them
 their log, and not so to that batch. Then both are of another log.""",
          "Another topic's block with higher offsets is not moved, since no bytes are missing for"
          " it. Nor is a block that touches the batch with which it goes on: an entry speaks against"
-         " it. Nor is an old copy of what compaction removed, since the batches around its place"
+         " it, unless compaction removed the record of that entry. Nor is an old copy"
+         " of what compaction removed, since the batches around its place"
          " touch; nor a single batch for which none of these speaks.", _moved),
     Rule("PLACE-9", "odd end",
          "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
