@@ -3,6 +3,7 @@
 
 from segproof_harness.crashes.kafka.log_manager import LogManagerWorld
 from segproof_harness.crashes.kafka.partition_log import PartitionLogWorld
+from segproof_harness.crashes.rocketmq.message_index import MessageIndexWorld
 from segproof_harness.crashes.worlds import World
 
 __all__ = ["WORLDS", "world_named"]
@@ -10,6 +11,7 @@ __all__ = ["WORLDS", "world_named"]
 WORLDS: dict[str, type[World]] = {
     "partition-log": PartitionLogWorld,
     "log-manager": LogManagerWorld,
+    "message-index": MessageIndexWorld,
 }
 
 
