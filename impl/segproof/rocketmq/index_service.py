@@ -104,6 +104,8 @@ class IndexService(Closing):
         self.index_tags = index_tags
         """Whether messages with tags get an entry for them, as releases from 5.4.0 on make it."""
         self.max_msgs_num_batch = MAX_MSGS_NUM_BATCH
+        self.is_shortened = False
+        """Whether `load` removed a file up to the checkpoint's index time, which upstream keeps."""
         self._directory = os.path.join(store_path, INDEX)
         self._files = files
         self._time = time
@@ -159,17 +161,19 @@ class IndexService(Closing):
     def load(self, last_exit_ok: bool) -> bool:
         """List the files of the folder again, by name; return whether all could be.
 
-        After an exit that was not clean, each file is removed that the checkpoint does not call
-        durable: a file with room, and one that ends after the checkpoint's index time. Of the files
-        that end exactly at that time only the first one is surely durable. A service that is open
-        for reading leaves these files out. A name that is no number is passed over. At a folder
-        whose name is a number, and at any other I/O error, it ends with False, and with the files
-        listed so far.
+        After an exit that was not clean, each file is removed that is not surely durable, by the
+        checkpoint's index time. Files are flushed in the order of their messages, so those are
+        durable up to the first full one that ends exactly at that time. Where none does, each file
+        counts as durable that ends before it. One without entries never does. A service that is
+        open for reading leaves the others out. A name that is no number is passed over. At a folder
+        whose name is a number, and at any other I/O error, it ends with False, with the files
+        listed so far, and with none removed.
         Laws: RMQSVC-1 to RMQSVC-4.
         Raises: CorruptIndexError for a file of another length, with the files listed so far;
         IndexClosedError.
         """
         self._check_open()
+        self.is_shortened = False
         before, self._list = self._list, []
         for file in before:
             file.shutdown()
@@ -186,20 +190,32 @@ class IndexService(Closing):
                 continue
             except OSError:
                 return False
-            if last_exit_ok or self._is_durable(file):
-                self._list.append(file)
-            elif self.writable:
+            self._list.append(file)
+        if not last_exit_ok:
+            self._keep(self._durable_files())
+        return True
+
+    def _durable_files(self) -> list[IndexFile]:
+        """Return which of the listed files were surely flushed, in the order of their messages."""
+        time = self.store_checkpoint.index_msg_timestamp
+        begun = [file for file in self._list if file.index_count > 1]
+        begun.sort(key=lambda file: file.end_phy_offset)
+        for number, file in enumerate(begun, 1):
+            if file.is_write_full() and file.end_timestamp == time:
+                return begun[:number]  # the checkpoint was perhaps written before the next flush
+        return [file for file in begun if file.end_timestamp <= time]
+
+    def _keep(self, durable: list[IndexFile]) -> None:
+        """Remove the other files; a service that is open for reading leaves them out."""
+        time, kept = self.store_checkpoint.index_msg_timestamp, {id(file) for file in durable}
+        others = [file for file in self._list if id(file) not in kept]
+        self.is_shortened = any(file.end_timestamp <= time for file in others)
+        self._list = [file for file in self._list if id(file) in kept]
+        for file in others:
+            if self.writable:
                 file.destroy(0)
             else:
                 file.close()
-        return True
-
-    def _is_durable(self, file: IndexFile) -> bool:
-        """Return whether the checkpoint says that a file, the next one to list, was flushed."""
-        time, end = self.store_checkpoint.index_msg_timestamp, file.end_timestamp
-        if end == time and any(one.end_timestamp == time for one in self._list):
-            return False  # the checkpoint was perhaps written before this file was flushed
-        return end <= time and file.is_write_full()
 
     def _is_empty(self, name: str) -> bool:
         status = self._files.status(os.path.join(self._directory, name))

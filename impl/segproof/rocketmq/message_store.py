@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from segproof.closing import Closing
 from segproof.files import REAL_FILES, Files
-from segproof.integers import INT64_MAX, INT64_MIN, now_ms
+from segproof.integers import INT64_MIN, now_ms
 from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.index_service import IndexService
@@ -26,7 +26,7 @@ ABORT: Final = "abort"
 """The file that is there while a store runs, or when it was not shut down."""
 QUERY_ROUNDS: Final = 3
 RECOVERED_FILES: Final = 10
-"""A recovery goes back over so many files of the log at most."""
+"""A recovery that does not ask the index goes back over so many files of the log at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,9 @@ class MessageStore(Closing):
         """Tell the index of the messages that it may lack.
 
         After a clean exit these are the ones behind what the consume queues have reached, else all
-        from the newest file on that surely begins before what is durable.
+        from the newest file on that surely begins before what is durable. It goes back over ten
+        files at most, but over all where it has to begin at the end of the index: after an exit
+        that was not clean, with `message_index_safe`, or if the index is shortened.
         Laws: RMQLOG-5. Raises: as `do_dispatch`, and as `CommitLog.scan`; ReadOnlyError.
         """
         self.index_service.check_writable()
@@ -178,10 +180,11 @@ class MessageStore(Closing):
             if request.commit_log_offset >= reached or not is_clean:
                 self.do_dispatch(request)
 
-    def _index_end(self) -> int:
-        """Return the offset up to which the index has all, as far as a recovery has to ask."""
-        if not (self.config.message_index_enable and self.config.message_index_safe):
-            return INT64_MAX
+    def _index_end(self) -> int | None:
+        """Return the offset up to which the index has all, if a recovery has to ask."""
+        is_asked = self.config.message_index_safe or self.index_service.is_shortened
+        if not (self.config.message_index_enable and is_asked):
+            return None
         index_files = self.index_service.index_files
         return index_files[-1].end_phy_offset if index_files else INT64_MIN - 1  # before all
 
@@ -219,12 +222,13 @@ def first_recovered_file(
     checkpoint: StoredCheckpoint,
     is_clean: bool,
     reached: int,
-    index_end: int = INT64_MAX,
+    index_end: int | None = None,
 ) -> LogFile | None:
-    """Return the newest file that a recovery may begin with, going back ten at most.
+    """Return the newest file that a recovery may begin with.
 
     `reached` is where in the log the queues end together. `index_end` is the offset of the last
-    message in the index, after which the recovery does not begin. None without files. Raises: as
+    message in the index, after which the recovery does not begin. It goes back ten files at most,
+    but over all for `index_end` after an exit that was not clean. None without files. Raises: as
     `CommitLog.scan`.
     """
     log_files = log.log_files
@@ -235,7 +239,7 @@ def first_recovered_file(
         message = log.check(log_file.start).message
         if message is None or message.store_timestamp == 0:
             return False
-        if message.physical_offset > index_end:
+        if index_end is not None and message.physical_offset > index_end:
             return False
         if is_clean:
             return message.physical_offset <= reached
@@ -243,7 +247,9 @@ def first_recovered_file(
             return message.physical_offset <= checkpoint.logics_physical_offset
         return message.store_timestamp <= checkpoint.logics_msg_timestamp
 
+    is_far = index_end is not None and not is_clean
+    most = len(log_files) if is_far else RECOVERED_FILES
     for back, log_file in enumerate(reversed(log_files), 1):
-        if log_file is log_files[0] or back == RECOVERED_FILES or is_before(log_file):
+        if log_file is log_files[0] or back == most or is_before(log_file):
             return log_file
     return None

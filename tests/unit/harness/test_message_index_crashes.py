@@ -47,10 +47,11 @@ def test_an_index_keeps_what_it_promised() -> None:
 def test_a_file_that_was_not_flushed_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that keeps each file up to the checkpoint's time, as RocketMQ does, is caught."""
 
-    def is_durable(self: IndexService, file: IndexFile) -> bool:
-        return file.end_timestamp <= self.store_checkpoint.index_msg_timestamp
+    def durable_files(self: IndexService) -> list[IndexFile]:
+        time = self.store_checkpoint.index_msg_timestamp
+        return [file for file in self.index_files if file.end_timestamp <= time]
 
-    monkeypatch.setattr(IndexService, "_is_durable", is_durable)
+    monkeypatch.setattr(IndexService, "_durable_files", durable_files)
     history = drawn_history(MessageIndexWorld.weights, 0, 3)
     result = explore(MessageIndexWorld, 0, history, SETTINGS)
     assert "key twice" in {kind for _, kind in result.counts}

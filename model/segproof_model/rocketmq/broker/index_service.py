@@ -104,6 +104,8 @@ index_last_update_phyoffset=0)
         self.store_checkpoint = self.kind(StoreCheckpoint)(files, path_in(store_path, CHECKPOINT))
         self.index_files: tuple[IndexFile, ...] = ()
         """The listed files, oldest first."""
+        self.is_shortened = False
+        """Whether load deleted a file that the checkpoint covers, which upstream never does."""
 
     @property
     def total_size(self) -> int:

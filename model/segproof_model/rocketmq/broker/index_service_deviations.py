@@ -4,6 +4,8 @@
 One that concerns the index file too stands here.
 """
 
+from operator import attrgetter
+
 from segproof_model.language.behaviours import Behaviour, override
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
@@ -142,8 +144,9 @@ class LoadReplaces(Behaviour):
 
 
 class UnflushedFileIsDeleted(Behaviour):
-    """After an abnormal exit an index file with room is deleted, and so is a second file that ends
-    exactly at the checkpoint's index time.
+    """After an abnormal exit the index files with entries are kept, in the order of their messages,
+    up to the first full one that ends exactly at the checkpoint's index time, or by the rule of
+    upstream if no file does, and nothing is deleted if not all could be listed.
     """
 
     laws = ("RMQSVC-4",)
@@ -153,11 +156,27 @@ class UnflushedFileIsDeleted(Behaviour):
         """The service."""
 
         @override
-        def is_covered(self, file: IndexFile) -> bool:
+        def load(self, last_exit_ok: bool) -> bool:
+            is_whole = super().load(True)
+            kept = self.index_files
+            if is_whole and not last_exit_ok:
+                kept = self.durable_files()
+            deleted = [file for file in self.index_files if file not in kept]
+            self.is_shortened = any(self.is_covered(file) for file in deleted)
+            self.index_files = tuple(file for file in self.index_files if file in kept)
+            for file in deleted:
+                file.destroy(0)
+            return is_whole
+
+        def durable_files(self) -> tuple[IndexFile, ...]:
+            """Return the files that were flushed: they are, in the order of their messages."""
+            begun = [file for file in self.index_files if file.index_count > 1]
+            begun.sort(key=attrgetter("end_phy_offset"))
             time = self.store_checkpoint.index_msg_timestamp
-            is_first = all(one.end_timestamp != time for one in self.index_files)
-            is_flushed = file.end_timestamp < time or is_first
-            return super().is_covered(file) and file.is_write_full and is_flushed
+            for number, file in enumerate(begun, 1):
+                if file.is_write_full and file.end_timestamp == time:
+                    return tuple(begun[:number])
+            return tuple(file for file in begun if self.is_covered(file))
 
 
 class FailingPutIsRefused(Behaviour):

@@ -154,9 +154,13 @@ index_last_update_phyoffset=0))
 
         `reached` is where the queues end after a clean exit.
         """
-        looked_at = self.log_starts()[::-1][: self.recovered_files]
+        looked_at = self.files_looked_at(reached)
         matched = (start for start in looked_at if self.is_matched(start, reached))
         return next(matched, looked_at[-1] if looked_at else 0)
+
+    def files_looked_at(self, reached: int | None) -> list[int]:
+        """Return where the files begin that a recovery may begin with, newest first."""
+        return self.log_starts()[::-1][: self.recovered_files]
 
     def is_matched(self, start: int, reached: int | None) -> bool:
         """Return whether index and queues have all before a file, by its first message."""

@@ -40,9 +40,10 @@ class MessageAtEndOfQueuesIsTold(Behaviour):
             self.dispatch_from(self.start_of_recovery(reached), reached)
 
 
-class SafeRecoveryBeginsAtIndexEnd(Behaviour):
-    """With `messageIndexSafe` a recovery begins where the loaded index files end, not at the
-    checkpoint's index time.
+class RecoveryBeginsAtIndexEnd(Behaviour):
+    """With `messageIndexSafe`, or if load deleted an index file that the checkpoint covers, a
+    recovery begins where the loaded index files end, and after an abnormal exit it goes back over
+    all files of the log.
     """
 
     laws = ("RMQLOG-5",)
@@ -50,6 +51,16 @@ class SafeRecoveryBeginsAtIndexEnd(Behaviour):
 
     class MessageStore(message_store.MessageStore):
         """The store."""
+
+        @property
+        @override
+        def is_index_safe(self) -> bool:
+            return super().is_index_safe or self.index_service.is_shortened
+
+        @override
+        def files_looked_at(self, reached: int | None) -> list[int]:
+            is_far = reached is None and self.is_index_safe
+            return self.log_starts()[::-1] if is_far else super().files_looked_at(reached)
 
         @override
         def index_has(self, message: Message) -> bool:

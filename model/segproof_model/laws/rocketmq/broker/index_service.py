@@ -131,9 +131,9 @@ def uncovered_files_are_deleted(step: Transition) -> bool:
     """After an abnormal exit load deletes exactly the files whose end timestamp is greater than the
     checkpoint's index timestamp; equality keeps the file.
 
-    segproof also deletes a file with room, and one whose end timestamp equals that of the
-    checkpoint, if a file before it has the same: of both the checkpoint may say only that the first
-    one is durable.
+    segproof keeps, by their end offsets, the files up to the first full one whose end timestamp
+    equals that of the checkpoint, and deletes those without entries. If no file ends there, it
+    keeps files as upstream does.
     """
     if step.outcome is not True:
         return True
@@ -143,12 +143,16 @@ def uncovered_files_are_deleted(step: Transition) -> bool:
     headers = {name: header_of(old[name]) for name in unlisted}  # what is listed is flushed
     kept = {name for name in unlisted if headers[name].end_timestamp <= covered}
     if has(before, ours.UnflushedFileIsDeleted):
-        kept = {name for name in kept if headers[name].index_count >= before.index_num}
-        listed = () if has(before, ours.LoadReplaces) else before.index_files
-        at_border = [name for name in unlisted if name in kept]
-        at_border = [name for name in at_border if headers[name].end_timestamp == covered]
-        is_taken = any(file.end_timestamp == covered for file in listed)
-        kept -= set(at_border[0 if is_taken else 1 :])
+        listed = zip(names_of(before), before.index_files, strict=True)
+        headers |= {name: file.header for name, file in listed}
+        in_row = [name for name in in_order(headers) if headers[name].index_count > 1]
+        in_row.sort(key=lambda name: headers[name].end_phy_offset)
+        full = [name for name in in_row if headers[name].index_count >= before.index_num]
+        border = [name for name in full if headers[name].end_timestamp == covered][:1]
+        kept &= set(in_row)
+        if border:
+            kept = set(in_row[: in_row.index(border[0]) + 1])
+        kept &= set(unlisted)
     return set(unlisted) & set(new) == (set(unlisted) if step.arguments["last_exit_ok"] else kept)
 
 
