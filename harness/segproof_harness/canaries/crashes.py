@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted defects that only a crash shows: each is a world of crashes with one class replaced."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from segproof.files import REAL_FILES, Files
-from segproof.kafka import OffsetCheckpointFile, PartitionLog
+from segproof.kafka import LogSegment, OffsetCheckpointFile, PartitionLog
 from segproof.kafka.broker.local_log import LocalLog
 from segproof.kafka.broker.log_directory import LogDirectory
 from segproof.kafka.broker.log_loader import LoadedLog
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof_harness.crashes.kafka.partition_log import PartitionLogWorld
 from segproof_harness.crashes.worlds import World
+from segproof_harness.files.memory_files import MemoryFiles
 
 __all__ = ["CRASH_CANARIES", "CrashCanary"]
 
@@ -52,10 +53,16 @@ class _NeverFlushed(LocalLog):
         """Flush nothing."""
 
 
-class _ForgetfulLog(PartitionLog):
+class _PlantedLog(PartitionLog):
+    local_log_class: type[LocalLog] = LocalLog
+
     def __init__(self, directory: LogDirectory, loaded: LoadedLog) -> None:
-        self._log = _NeverFlushed(directory, loaded)
+        self._log = self.local_log_class(directory, loaded)
         self._bounds = self._log.bounds
+
+
+class _ForgetfulLog(_PlantedLog):
+    local_log_class = _NeverFlushed
 
 
 @crash_canary("C-01", "ordered")
@@ -110,3 +117,60 @@ class C03Rename(PartitionLogWorld):
     """A checkpoint is not synced before it gets its name."""
 
     checkpoint_class = _UnsyncedCheckpoint
+
+
+class _NothingFlushed(LocalLog):
+    def flush_up_to(self, offset: int, including_offset: bool = False) -> None:
+        """Flush nothing, and leave the recovery point where it is."""
+
+
+class _IdleLog(_PlantedLog):
+    local_log_class = _NothingFlushed
+
+
+@crash_canary("C-04", "ordered")
+class C04Flush(PartitionLogWorld):
+    """A flush returns, and has done nothing: the log itself claims nothing either."""
+
+    log_class = _IdleLog
+
+
+class _NamesNotSynced:
+    """Files whose names are durable by chance only."""
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+
+    def sync_directory(self, path: str) -> None:
+        """Sync nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+
+@crash_canary("C-05", "strict")
+class C05Names(PartitionLogWorld):
+    """No folder is synced, so the name of a flushed segment may be lost."""
+
+    def opened(self, files: Any, *, is_clean: bool) -> PartitionLog:
+        """Open the log with files that sync no folder."""
+        return super().opened(cast("MemoryFiles", _NamesNotSynced(files)), is_clean=is_clean)
+
+
+class _OldestFirst(LocalLog):
+    def remove_and_delete_segments(self, segments: Sequence[LogSegment]) -> None:
+        """Remove one segment after the other."""
+        for segment in segments:
+            super().remove_and_delete_segments([segment])
+
+
+class _HoleyLog(_PlantedLog):
+    local_log_class = _OldestFirst
+
+
+@crash_canary("C-06", "killed")
+class C06Truncation(PartitionLogWorld):
+    """A truncation removes the oldest of its segments first."""
+
+    weights = {"append": 8, "truncate": 2}  # noqa: RUF012 -- nobody changes it
+    log_class = _HoleyLog

@@ -17,7 +17,7 @@ from segproof.errors import SegproofError
 from segproof_harness.crashes.known_violations import Seen, known_number
 from segproof_harness.crashes.worlds import Fault, Operation, World
 from segproof_harness.files.memory_files import MemoryFiles
-from segproof_harness.machine.crash_images import Image, crash_images
+from segproof_harness.machine.crash_images import Image, crash_images, has_names_in_order
 from segproof_harness.machine.fault_model import MODES, Mode
 from segproof_harness.machine.simulated_files import SimulatedFiles, mounted
 
@@ -75,16 +75,24 @@ class Explored:
     """How often each kind was found, with the number of the known violation."""
 
     def add(self, other: "Explored") -> None:
-        """Add the figures of another history."""
+        """Add the figures of another history; of each kind, no more violations are kept."""
         for name in ("histories", "cuts", "images", "loads", "second"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.violations += other.violations
+        kept = Counter(map(_kind_of, self.violations))
+        for one in other.violations:
+            kept[_kind_of(one)] += 1
+            if kept[_kind_of(one)] <= KEPT_MAX:
+                self.violations.append(one)
         self.counts += other.counts
 
     @property
     def new(self) -> list[Violation]:
         """The violations that are not known."""
         return [one for one in self.violations if one.known is None]
+
+
+def _kind_of(violation: Violation) -> tuple[int | None, str]:
+    return violation.known, violation.fault.kind
 
 
 MakeWorld = Callable[[random.Random], World]
@@ -117,6 +125,15 @@ def explore(
     return run.explored
 
 
+class _Again(NamedTuple):
+    """What a crash in a recovery left, and what a load found in it."""
+
+    image: Image
+    found: Any
+    has_names_in_order: bool
+    """Against the names with which the recovery began."""
+
+
 class _Run:
     """One history, as far as it came."""
 
@@ -129,7 +146,7 @@ class _Run:
         self._history: list[Operation] = []
         self._found: dict[Image, Any] = {}
         """What a load found, by the image; an exception where it failed."""
-        self._again: dict[Image, list[tuple[Image, Any]]] = {}
+        self._again: dict[Image, list[_Again]] = {}
         world.begin(self.files)
         self.files.look()
         self._state, self._at = world.state(), len(self.files.journal)
@@ -160,36 +177,41 @@ class _Run:
             self.explored.loads += 1
             self._found[image], self._again[image] = self._loaded_twice(image)
         for fault in self._faults(self._found[image], before):
-            self._note(fault, cut, mode, image, is_second=False)
-        for again, found in self._again[image]:
-            for fault in self._faults(found, before):
-                self._note(fault, cut, mode, again, is_second=True)
+            is_in_order = has_names_in_order(image, self.files.journal, cut)
+            self._note(Seen(fault, is_in_order), cut, mode, image, is_second=False)
+        for again in self._again[image]:
+            for fault in self._faults(again.found, before):
+                is_in_order = has_names_in_order(image, self.files.journal, cut)
+                seen = Seen(fault, is_in_order and again.has_names_in_order)
+                self._note(seen, cut, mode, again.image, is_second=True)
 
     def _faults(self, found: Any, before: Any) -> Sequence[Fault]:
         if isinstance(found, Exception):
             return [Fault("not loaded", f"{type(found).__name__}: {found}")]
         return self.world.judge(found, before, self._state)
 
-    def _loaded_twice(self, image: Image) -> tuple[Any, list[tuple[Image, Any]]]:
+    def _loaded_twice(self, image: Image) -> tuple[Any, list[_Again]]:
         """Load an image, and again what crashes in its recovery leave."""
         if not self.settings.second:
             return self._loaded(image, MemoryFiles(CAPACITY_BYTES))[0], []
         files = SimulatedFiles(CAPACITY_BYTES)
         found, end = self._loaded(image, files)
-        again = [self._crashed_again(files, end) for _ in range(self.settings.second)]
-        return found, [(one, self._loaded(one, MemoryFiles(CAPACITY_BYTES))[0]) for one in again]
+        return found, [self._crashed_again(files, end) for _ in range(self.settings.second)]
 
-    def _crashed_again(self, files: SimulatedFiles, end: int) -> Image:
+    def _crashed_again(self, files: SimulatedFiles, end: int) -> _Again:
         self.explored.second += 1
+        cut = self._draw.randint(0, end)
         images = crash_images(
             files.journal,
-            self._draw.randint(0, end),
+            cut,
             self._draw.choice(self.settings.modes),
             bound=SECOND_BOUND,
             sector_bytes=self.settings.sector_bytes,
             seed=self._draw.randrange(1 << 20),
         )
-        return self._draw.choice(list(images))
+        image = self._draw.choice(list(images))
+        found, _ = self._loaded(image, MemoryFiles(CAPACITY_BYTES))
+        return _Again(image, found, has_names_in_order(image, files.journal, cut))
 
     def _loaded(self, image: Image, files: MemoryFiles) -> tuple[Any, int]:
         """Return what a load finds, or its error, and how many effects the recovery had."""
@@ -206,9 +228,9 @@ class _Run:
         except Exception as error:
             return error, end
 
-    def _note(self, fault: Fault, cut: int, mode: Mode, image: Image, *, is_second: bool) -> None:
-        history = tuple(self._history)
-        known = known_number(Seen(fault, mode.name))
+    def _note(self, seen: Seen, cut: int, mode: Mode, image: Image, *, is_second: bool) -> None:
+        history, fault = tuple(self._history), seen.fault
+        known = known_number(seen)
         self.explored.counts[known, fault.kind] += 1
         if self.explored.counts[known, fault.kind] <= KEPT_MAX:
             effects = tuple(map(str, self.files.journal.effects[max(0, cut - 6) : cut]))
@@ -224,11 +246,7 @@ def shrunk(make_world: MakeWorld, violation: Violation, settings: Settings) -> V
     while position >= 0:
         history = [*violation.history[:position], *violation.history[position + 1 :]]
         found = explore(make_world, violation.seed, history, settings, judges_last_only=True)
-        same = (
-            one
-            for one in found.violations
-            if (one.fault.kind, one.known) == (violation.fault.kind, violation.known)
-        )
+        same = (one for one in found.violations if _kind_of(one) == _kind_of(violation))
         violation = next(same, violation)
         position -= 1
     return violation

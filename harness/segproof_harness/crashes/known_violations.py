@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from segproof_harness.crashes.worlds import Fault
-from segproof_harness.machine.fault_model import ModeName
 
 __all__ = ["KNOWN", "Known", "Seen", "known_number"]
 
@@ -14,7 +13,8 @@ class Seen(NamedTuple):
     """A violation, with all that can tell which it is."""
 
     fault: Fault
-    mode: ModeName
+    has_names_in_order: bool
+    """Whether the names that the crash left are those of one moment; see `has_names_in_order`."""
 
 
 class Known(NamedTuple):
@@ -29,7 +29,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         8,
         "names in no order: a removal without an older one, an index without its log",
-        lambda seen: seen.mode == "strict" and seen.fault.kind in ("answer", "lost", "hole"),
+        lambda seen: not seen.has_names_in_order and seen.fault.kind in ("answer", "lost", "hole"),
     ),
 )
 """The first that applies names a violation."""

@@ -17,7 +17,7 @@ from segproof_harness.machine.contents import EMPTY, PAGE_BYTES, Content
 from segproof_harness.machine.fault_model import SECTOR_BYTES, Mode
 from segproof_harness.machine.journal import Journal, Version
 
-__all__ = ["Image", "crash_images", "durable_image"]
+__all__ = ["Image", "crash_images", "durable_image", "has_names_in_order"]
 
 FEWEST_NAMES = 4
 """States of names that are looked at, whatever the bound is."""
@@ -93,6 +93,22 @@ def durable_image(journal: Journal, cut: int | None = None) -> Image:
     return Image(files, folders)
 
 
+def has_names_in_order(image: Image, journal: Journal, cut: int) -> bool:
+    """Return whether an image has the names that there were at one moment.
+
+    It lies between the last sync of a folder and the cut. Only a crash that keeps no order leaves
+    other names.
+    """
+    synced = max(
+        (at for one in journal.folder_syncs.values() for at in one if at <= cut), default=0
+    )
+    moments = {synced, *(one.at for one in journal.changes if synced < one.at <= cut)}
+    known = (journal.names_after(one for one in journal.changes if one.at <= at) for at in moments)
+    return any(
+        names.keys() == image.files.keys() and folders == image.folders for names, folders in known
+    )
+
+
 def _all_images(
     journal: Journal, cut: int, mode: Mode, bound: int, sector_bytes: int, seed: int
 ) -> Iterator[Image]:
@@ -162,7 +178,8 @@ def _in_order(known: Sequence[Version], committed: int) -> tuple[Sequence[Versio
     """Return the versions since the last durable cut, and what else parts may be.
 
     Below a durable cut lie bytes as old as the last sync. If a cut is not durable, bytes that were
-    written after it may be there in the pages up to its end.
+    written after it may be there in the pages up to its end; the pages behind them stay as they
+    were before it.
     """
     cuts = [place for place, one in enumerate(known) if one.is_cut and place]
     start = max((place for place in cuts if known[place].at <= committed), default=0)
@@ -173,11 +190,13 @@ def _in_order(known: Sequence[Version], committed: int) -> tuple[Sequence[Versio
             kept = min(kept, known[place].content.size_bytes)
         older = known[place - 1].content
         parts.append(older.resized(min(older.size_bytes, int(kept))) if kept < math.inf else older)
-    written, kept = [], math.inf
+    old, border, written = known[end - 1].content, math.inf, []
     for later in known[end:]:
         if later.is_cut:
-            kept = min(kept, -(-later.content.size_bytes // PAGE_BYTES) * PAGE_BYTES)
-        written.append(later.content.resized(min(later.content.size_bytes, int(kept))))
+            border = min(border, -(-later.content.size_bytes // PAGE_BYTES))
+        pages = {page: data for page, data in old.pages.items() if page >= border}
+        pages |= {page: data for page, data in later.content.pages.items() if page < border}
+        written.append(Content(old.size_bytes, pages))
     return known[start:end], [*reversed(written), *parts]
 
 

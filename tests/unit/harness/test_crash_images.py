@@ -9,7 +9,7 @@ import pytest
 
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.machine.contents import EMPTY, PAGE_BYTES, Content
-from segproof_harness.machine.crash_images import Image, crash_images
+from segproof_harness.machine.crash_images import Image, crash_images, has_names_in_order
 from segproof_harness.machine.fault_model import MODES, mode_named
 from segproof_harness.machine.simulated_files import SimulatedFiles, crashes_in, mounted
 
@@ -147,6 +147,30 @@ def test_a_cut_is_metadata() -> None:
     assert {"/d/f": b"aaaa\0\0"} in found, "the size before its bytes"
     assert {"/d/f": OLD} in found
     assert {"/d/f": b"aaaabb"} not in found, "a durable cut leaves no old bytes behind it"
+
+
+@pytest.mark.parametrize("size", [0, PAGE_BYTES])
+def test_a_cut_at_a_page_that_is_not_durable_leaves_the_old_bytes(size: int) -> None:
+    """In order nothing but the cut is lost: the pages behind it are not written."""
+    old = b"a" * 3 * PAGE_BYTES
+    files = prepared(old)
+    with closing(files.open("/d/f", writable=True)) as file:
+        file.truncate(size)
+    check_left(files, "ordered", {"/d/f": old[:size]}, {"/d/f": old})
+
+
+def test_names_in_order_are_those_of_one_moment() -> None:
+    """It is not older than the last sync of a folder."""
+    files = prepared()
+    write_file(files, "/d/g", b"")
+    files.sync_directory("/d")
+    write_file(files, "/d/h", b"")
+    files.remove("/d/g")
+    end, empty = len(files.journal), EMPTY
+    for names, is_in_order in (("fg", True), ("fgh", True), ("fh", True), ("f", False)):
+        image = Image({f"/d/{name}": empty for name in names}, frozenset({"/", "/d"}))
+        assert has_names_in_order(image, files.journal, end) == is_in_order
+        assert not has_names_in_order(image._replace(folders=frozenset()), files.journal, end)
 
 
 def test_a_preallocated_file_costs_what_was_written() -> None:

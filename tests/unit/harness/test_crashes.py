@@ -5,13 +5,22 @@ import random
 
 import pytest
 
+from segproof.kafka import LogConfig
 from segproof_harness.canaries.crashes import CRASH_CANARIES
 from segproof_harness.crashes.every_world import WORLDS, world_named
-from segproof_harness.crashes.explore import Settings, drawn_history, explore
-from segproof_harness.crashes.kafka.log_answers import Batch
+from segproof_harness.crashes.explore import (
+    KEPT_MAX,
+    Explored,
+    Settings,
+    drawn_history,
+    explore,
+)
+from segproof_harness.crashes.kafka.log_answers import Batch, wrong_answers
 from segproof_harness.crashes.kafka.partition_log import Found, PartitionLogWorld, Promised
+from segproof_harness.crashes.known_violations import Seen, known_number
 from segproof_harness.crashes.worlds import Fault, Operation, operations_of
 from segproof_harness.machine.fault_model import mode_named
+from segproof_harness.machine.simulated_files import SimulatedFiles
 
 
 def batch(base_offset: int) -> Batch:
@@ -72,6 +81,62 @@ def test_wrong_answers_are_told() -> None:
     fault = Fault("answer", "translate_offset(0) is None")
     left = found(FIRST, end=2)._replace(faults=(fault,))
     assert list(world.judge(left, promised(FIRST), promised(FIRST))) == [fault]
+
+
+def test_a_lookup_by_time_asks_one_segment() -> None:
+    """It lies before the log start here, so nothing is found in the segment behind it."""
+    world = PartitionLogWorld(random.Random(18))
+    world.begin(SimulatedFiles(1 << 16))
+    for operation in operations_of("append:537219 retain:900189 append:617288"):
+        world.apply(operation)
+    log = world.log
+    assert [0, 1] == log.log_segments.base_offsets()
+    assert log.log_start_offset == 1
+    [batch] = log.log_segments.active_segment.log
+    assert log.fetch_offset_by_timestamp(batch.max_timestamp) is None
+    assert [] == list(wrong_answers(log))
+
+
+def test_a_log_that_claims_less_than_it_promised_is_judged_by_its_promise() -> None:
+    """A flush, a roll, a checkpoint and enough messages promise; a truncation takes it back."""
+    world = CRASH_CANARIES["C-04"].world(random.Random(0))
+    assert isinstance(world, PartitionLogWorld)
+    world.config = LogConfig(flush_messages=4, segment_bytes=1200, segment_index_bytes=480)
+    world.begin(SimulatedFiles(1 << 16))
+
+    def durable_after(history: str) -> list[int]:
+        found = []
+        for operation in operations_of(history):
+            world.apply(operation)
+            found.append(world.state().durable)
+        return found
+
+    assert [0, 1, 1, 1] == durable_after("follower:1 flush:0 follower:1 write_checkpoints:0")
+    assert [3] == durable_after("follower:1")
+    assert [3, 4] == durable_after("follower:1 roll:0")
+    world.log.truncate_to(0)
+    assert [0] == durable_after("truncate_fully:0")
+
+
+def test_names_in_no_order_excuse_what_is_lost() -> None:
+    """With the names of one moment, the same violation is a new one."""
+    fault = Fault("lost", "")
+    assert known_number(Seen(fault, has_names_in_order=False)) == 8
+    assert known_number(Seen(fault, has_names_in_order=True)) is None
+
+
+def test_histories_are_added_with_few_violations_of_a_kind() -> None:
+    """Others are counted."""
+    canary = CRASH_CANARIES["C-01"]
+    settings = Settings((mode_named("ordered"),), bound=4)
+    total = Explored()
+    for seed in (3, 6):
+        total.add(
+            explore(canary.world, seed, drawn_history(canary.world.weights, seed, 6), settings)
+        )
+    assert total.histories == 2
+    assert total.counts[None, "lost"] > 2 * KEPT_MAX
+    assert [one.seed for one in total.new] == [3] * KEPT_MAX
 
 
 @pytest.mark.slow

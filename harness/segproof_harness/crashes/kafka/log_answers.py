@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a log holds and answers, looked at from outside: each lookup is compared with a reading."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from segproof.kafka import LogSegment, PartitionLog
+from segproof.kafka import LogSegment, PartitionLog, RecordBatch
 from segproof_harness.crashes.worlds import Fault
 
 __all__ = ["Batch", "batches_of", "derived_of", "wrong_answers"]
@@ -32,26 +32,47 @@ def batches_of(log: PartitionLog) -> tuple[Batch, ...]:
     return tuple(found)
 
 
+class _Times(NamedTuple):
+    """The times in one segment."""
+
+    largest: int
+    records: list[tuple[int, int]]
+    """Time and offset of each record that may be read; of control records only the last."""
+
+
 def wrong_answers(log: PartitionLog) -> Iterator[Fault]:
     """Yield each lookup by an index that differs from reading the log from its beginning."""
-    times: list[tuple[int, int]] = []
+    segments = []
     for segment in log.log_segments:
         yield from _wrong_positions(segment)
-        for batch in segment.log:
-            if batch.next_offset <= log.log_start_offset:
-                continue  # nobody reads it, and it is not recovered
-            if batch.is_control:
-                times.append((batch.max_timestamp, batch.last_offset))
-            else:
-                times += [(one.timestamp, one.offset) for one in batch.records()]
-    for target in sorted({time + more for time, _ in times for more in (0, 1)}):
+        if batches := list(segment.log):
+            largest = max(one.max_timestamp for one in batches)
+            segments.append(_Times(largest, [*_times(batches, log.log_start_offset)]))
+    times = {time for one in segments for time, _ in one.records}
+    for target in sorted({time + more for time in times for more in (0, 1)}):
         found = log.fetch_offset_by_timestamp(target)
         answer = found and (found.timestamp, found.offset)
-        reading = (one for one in times if one[0] >= target and one[1] >= log.log_start_offset)
-        expected = next(reading, None)
+        # A lookup asks one segment, the first with a time that is large enough (law LOG-15).
+        asked = [one for one in segments if one.largest >= target]
+        if answer is None and asked and not asked[0].records:
+            continue  # it lies before the log start
+        records = next((one.records for one in asked if one.records), [])
+        expected = next((one for one in records if one[0] >= target), None)
         if answer != expected:
             words = f"fetch_offset_by_timestamp({target}) is {answer}, and reading finds {expected}"
             yield Fault("answer", words)
+
+
+def _times(batches: Iterable[RecordBatch], start: int) -> Iterator[tuple[int, int]]:
+    """Yield time and offset of what may be read, from the log start on."""
+    for batch in batches:
+        if batch.next_offset <= start:
+            continue  # nobody reads it, and it is not recovered
+        if batch.is_control:
+            yield batch.max_timestamp, batch.last_offset
+        else:
+            read = (one for one in batch.records() if one.offset >= start)
+            yield from ((one.timestamp, one.offset) for one in read)
 
 
 def _wrong_positions(segment: LogSegment) -> Iterator[Fault]:

@@ -44,9 +44,11 @@ class LogManagerWorld(PartitionLogWorld):
     def _write_checkpoints(self, draw: random.Random) -> None:
         if draw.random() < 0.7:
             self.manager.checkpoint_log_recovery_offsets()
+            self.promise(self.log.recovery_point)
         if draw.random() < 0.7:
             self.manager.checkpoint_log_start_offsets()
 
     def _restart(self, draw: random.Random) -> None:
         self.manager.shutdown()
+        self.promise(self.log.log_end_offset)
         self._begin_manager()

@@ -2,7 +2,8 @@
 """A partition's log as a world of crashes: what it promised is there, and it goes on where it ends.
 
 The world keeps its recovery point and its log start in checkpoints, as a log manager does; it
-writes them at once after a truncation, as Kafka's manager does.
+writes them at once after a truncation, as Kafka's manager does. It notes itself up to which offset
+a call promised that all is durable.
 """
 
 import random
@@ -85,6 +86,8 @@ class PartitionLogWorld:
         self._batches: tuple[Batch, ...] = ()
         self._sequences: dict[int, int] = {}
         self._epoch = 0
+        self._durable = 0
+        """Up to which offset, exclusive, a call that returned has promised that all is durable."""
         self._was_retained = self._was_truncated = False
 
     # --- start and load
@@ -153,7 +156,25 @@ class PartitionLogWorld:
         self.now_ms += 7
         draw = random.Random(operation.number)
         self._epoch += draw.random() < 0.2
+        end, base = self.log.log_end_offset, self.log.log_segments.active_segment.base_offset
         getattr(self, f"_{operation.name}")(draw)
+        self._note_append(end, base)
+
+    def promise(self, offset: int) -> None:
+        """Note that what lies below an offset is acknowledged as durable."""
+        self._durable = max(self._durable, offset)
+
+    def _note_append(self, end: int, base: int) -> None:
+        """Note what an operation promised if it rolled the log, or appended `flush_messages`.
+
+        `end` is where the log ended before it, and `base` where its last segment began.
+        """
+        log = self.log
+        if log.log_segments.active_segment.base_offset > base:
+            self.promise(log.log_segments.active_segment.base_offset)
+        unflushed = log.log_end_offset - max(self._durable, log.log_start_offset)
+        if log.log_end_offset > end and unflushed >= self.config.flush_messages:
+            self.promise(log.log_end_offset)
 
     def _batch(self, draw: random.Random, count: int, **more: Any) -> bytes:
         size = draw.choice((5, 60, 150))
@@ -210,28 +231,35 @@ class PartitionLogWorld:
 
     def _flush(self, draw: random.Random) -> None:
         self.log.flush(draw.random() < 0.5)
+        self.promise(self.log.log_end_offset)
 
     def _roll(self, draw: random.Random) -> None:
-        self.log.roll()
+        self.promise(self.log.roll())
 
     def _truncate(self, draw: random.Random) -> None:
         self._was_truncated = True
         self._sequences.clear()
         end, start = self.log.log_end_offset, self.log.log_start_offset
-        self.log.truncate_to(draw.randint(max(start, end - draw.choice((8, 100))), end))
+        target = draw.randint(max(start, end - draw.choice((8, 100))), end)
+        self.log.truncate_to(target)
+        self._durable = min(self._durable, target)
         self.after_truncation()
 
     def _truncate_fully(self, draw: random.Random) -> None:
         self._was_truncated = True
         self._sequences.clear()
         self.log.truncate_fully_and_start_at(draw.choice((self.log.log_end_offset + 5, 0, 3)))
-        self._batches = ()
+        self._batches, self._durable = (), 0
         self.after_truncation()
 
     def after_truncation(self) -> None:
         """Write the checkpoints once more."""
         self._checkpoint(self.files, "log-start").write({TOPIC: self.log.log_start_offset})
+        self._write_recovery_point()
+
+    def _write_recovery_point(self) -> None:
         self._checkpoint(self.files, "recovery-point").write({TOPIC: self.log.recovery_point})
+        self.promise(self.log.recovery_point)
 
     def _retain(self, draw: random.Random) -> None:
         self._was_retained = True
@@ -243,7 +271,7 @@ class PartitionLogWorld:
 
     def _write_checkpoints(self, draw: random.Random) -> None:
         if draw.random() < 0.7:
-            self._checkpoint(self.files, "recovery-point").write({TOPIC: self.log.recovery_point})
+            self._write_recovery_point()
         if draw.random() < 0.7:
             self._checkpoint(self.files, "log-start").write({TOPIC: self.log.log_start_offset})
 
@@ -266,7 +294,7 @@ class PartitionLogWorld:
         known = self._batches = (*removed, *there)
         start = log.log_start_offset
         first = next((n for n, one in enumerate(known) if one.next_offset > start), len(known))
-        durable = sum(one.next_offset <= log.recovery_point for one in known)
+        durable = sum(one.next_offset <= self._durable for one in known)
         return Promised(known, first, durable, log.log_end_offset)
 
     def judge(self, found: Found, before: Promised, after: Promised) -> Sequence[Fault]:
