@@ -174,3 +174,23 @@ class C06Truncation(PartitionLogWorld):
 
     weights = {"append": 8, "truncate": 2}  # noqa: RUF012 -- nobody changes it
     log_class = _HoleyLog
+
+
+class _IndexesFlushed(LocalLog):
+    def flush(self, offset: int) -> None:
+        """Flush all but the records."""
+        for segment in self.segments.values(self.recovery_point, offset):
+            segment.offset_index.flush()
+            segment.time_index.flush()
+        self.directory.sync()
+
+
+class _TornLog(_PlantedLog):
+    local_log_class = _IndexesFlushed
+
+
+@crash_canary("C-07", "strict")
+class C07Records(PartitionLogWorld):
+    """A flush makes indexes and names durable, and not the records."""
+
+    log_class = _TornLog
