@@ -35,6 +35,8 @@ REPLACES_OTHERS = (
     " name the file)"
 )
 """What a reader of a folder's rows says of a `.swap` file that it leaves out."""
+_SAME = ("last_offset", "base_offset", "size_bytes", "crc")
+"""What two batches share that are one and the same; a checksum covers the rest."""
 BATCHES_MAX = 1 << 20
 """Batches of a log that are compared with other logs at once."""
 
@@ -60,10 +62,11 @@ def as_completed(
 
     Their indexes that wait are those of the segments. The segments that begin within a whole
     `.swap` log are left out, unless all of them end before it does and it has no batch of the
-    segment: then its end is in doubt. Within a damaged one those are left out that end before its
-    first damage. Where the first old log of a `.swap` log is there and sound, it changes nothing. A
-    log between two `.swap` logs stays: it alone holds its offsets. Nor does a `.swap` log change
-    anything that is not made of the damaged old log (DISK-60).
+    segment: then its end is in doubt. Within a damaged one only those are left out that end before
+    its first damage, if it has each of their batches as it is. Where the first old log of a `.swap`
+    log is there and sound, it changes nothing. A log between two `.swap` logs stays: it alone holds
+    its offsets. Nor does a `.swap` log change anything that is not made of the damaged old log
+    (DISK-60).
     """
     swaps = _needed(directory, kinds, files)
     if not swaps:
@@ -81,7 +84,7 @@ def as_completed(
         is_theirs = max(ends.values(), default=swap.end) >= swap.end
         for one, end in ends.items():
             if not swap.is_whole:
-                is_held = end <= swap.sound_end
+                is_held = end <= swap.sound_end and _has_each_of(paths[one], swap, files)
             else:
                 is_held = is_theirs or _overlaps(swap.path, one, end, files)
             if is_held:
@@ -167,6 +170,27 @@ def _overlaps(path: str, first: int, end: int, files: Files) -> bool:
         )
     except (OSError, SegproofError):
         return True
+
+
+def _has_each_of(path: str, swap: _Log, files: Files) -> bool:
+    """Return whether a `.swap` log has each batch of a log, as it is, among its sound batches.
+
+    One that compaction wrote again, with fewer records, is another batch.
+    """
+    try:
+        tables = _sound_tables(swap.path, files)
+        parts = [table[list(_SAME)] for table in tables if len(table)]
+        held = np.sort(np.concatenate(parts), order=_SAME) if parts else None
+        for table in batches_in(path, files):
+            if held is None:
+                return False
+            places = np.searchsorted(held["last_offset"], table["last_offset"])
+            olds = held[np.minimum(places, len(held) - 1)]
+            if any(np.any(olds[name] != table[name]) for name in _SAME):
+                return False
+    except (OSError, SegproofError):
+        return False
+    return True
 
 
 def _read(path: str, base: int, files: Files) -> _Log | None:

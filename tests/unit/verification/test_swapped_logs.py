@@ -5,14 +5,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.kafka.broker.partition_log import PartitionLog
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.record_batch import read_batch
@@ -330,6 +332,7 @@ def test_a_lookup_says_that_records_wait(tmp_path: Path, capsys: Capsys) -> None
     kept=st.sets(st.integers(0, 9), min_size=1),
     flips=st.lists(st.integers(0, 1000), max_size=2),
 )
+@example(gone=1, kept={0, 1, 2, 7}, flips=[194])
 def test_a_salvage_keeps_what_the_logs_in_place_hold(
     gone: int, kept: set[int], flips: list[int]
 ) -> None:
@@ -354,3 +357,24 @@ def test_a_salvage_keeps_what_the_logs_in_place_hold(
     in_place = set(range(4 * gone if gone < 3 else 10, 10))
     due = {12, 13} | (kept | {9} if is_whole and gone else in_place)
     assert due <= saved
+
+
+@pytest.mark.checks("LOAD-2")
+@pytest.mark.parametrize("kept", [{7}, {5, 7}, {4, 5, 6, 7}])
+def test_a_damaged_swap_takes_no_record_of_a_log_in_place(kept: set[int], tmp_path: Path) -> None:
+    """Its sound begin has the offsets of the log, in a batch that compaction wrote again."""
+
+    def written(offsets: Iterable[int]) -> bytes:
+        records = [Record(one, 1000 + one, b"%d" % one, b"value") for one in sorted(offsets)]
+        return write_batch(records, base_offset=4)
+
+    folder = write_segment(tmp_path / "t-0", written(range(4, 8)), 4)
+    write_segment(folder, log_of(8, 10), 8)
+    swap = log_of(0, 4) + written(kept) + log_of(8, 9)
+    (folder / name_of(0, ".log.swap")).write_bytes(swap[:-1] + b"?")
+    (told,) = salvage(folder, tmp_path / "out")
+    logs = sorted((tmp_path / "out" / "t-0").glob("*.log"))
+    assert log_of(0, 4) + written(range(4, 8)) + log_of(8, 10) == b"".join(
+        one.read_bytes() for one in logs
+    )
+    assert (kept != {4, 5, 6, 7}) == told.set_aside_batches  # what both hold is taken once
