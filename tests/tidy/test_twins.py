@@ -20,7 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 IMPL = ROOT / "impl" / "segproof"
 # What only one side takes: the model's files and clock, the implementation's door to files.
 MODEL_ONLY = {"codecs", "now_ms", "modified_ms"}
-IMPL_ONLY = {"before_cut", "files", "limit", "source", "time", "write_format", "zone"}
+IMPL_ONLY = {
+    "before_cut",
+    "files",
+    "flushed_end",
+    "limit",
+    "source",
+    "time",
+    "write_format",
+    "zone",
+}
 # What appending took up to 3.9.
 IMPL_ONLY |= {"largest_timestamp", "shallow_offset_of_max_timestamp"}
 Table = dict[str, tuple[str, ...]]

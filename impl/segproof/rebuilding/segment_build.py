@@ -18,7 +18,7 @@ from typing import Literal
 from segproof.errors import IndexFullError, InvalidArgumentError, SegproofError
 from segproof.files import SharedFiles
 from segproof.findings import Finding
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.inventory.segments import Segment
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
@@ -295,7 +295,7 @@ class _Build:
             is_first_offset_key=self._options.index_key == "first_offset",
             producer_state_manager=None,
             leader_epoch_cache=None,
-            ends_where_offsets_fall=False,
+            torn_from=INT64_MAX,
             on_batches=take,
         )
         try:

@@ -217,17 +217,19 @@ class LogLoader:
                 segment.sanity_check(is_time_index_missing)
             except (FileNotFoundError, CorruptIndexError):
                 if is_flushed:
-                    self._recover(segment)
+                    self._recover(segment, INT64_MAX)
         except BaseException as error:
             if not isinstance(error, _OverflowError):
                 segment.close_handlers()
             raise
         self._segments.add(segment)
 
-    def _recover(self, segment: LogSegment, later: tuple[LogSegment, ...] = ()) -> int:
+    def _recover(
+        self, segment: LogSegment, recovery_point: int, later: tuple[LogSegment, ...] = ()
+    ) -> int:
         """Recover a segment, with the producers that the log before it knows; return bytes cut.
 
-        Before any are, the `later` ones are removed.
+        All below `recovery_point` was flushed. Before bytes are cut, the `later` ones are removed.
         """
         known = self._recovered or self._directory.new_producer_state()
         producers = self._recovered = known.forgetful_twin()
@@ -235,7 +237,10 @@ class LogLoader:
         rebuild_producer_state(producers, self._segments, self._start, base_offset, now)
         try:
             truncated = segment.recover(
-                producers, self._epochs, before_cut=lambda: self._delete(later)
+                producers,
+                self._epochs,
+                flushed_end=recovery_point,
+                before_cut=lambda: self._delete(later),
             )
         except SegmentOffsetOverflowError as error:
             raise _OverflowError(segment) from error
@@ -266,7 +271,7 @@ class LogLoader:
         for place, segment in enumerate(unflushed):
             later = unflushed[place + 1 :]
             try:
-                truncated = self._recover(segment, later)
+                truncated = self._recover(segment, self._recovery_point, later)
             except InvalidOffsetError:
                 self._delete(later)
                 truncated = segment.truncate_to(segment.base_offset)

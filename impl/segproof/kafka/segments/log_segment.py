@@ -250,15 +250,18 @@ class LogSegment(SegmentFiles):
         producer_state_manager: ProducerStateManager | None = None,
         leader_epoch_cache: LeaderEpochFileCache | None = None,
         *,
+        flushed_end: int = 0,
         before_cut: Callable[[], None] = lambda: None,
     ) -> int:
         """Cut the log behind its last valid batch and make all indexes new; return bytes cut off.
 
         Each batch is told to the producer state and each new epoch to the cache, where they are
         given; without a producer state the transaction index stays empty. Ends at the first batch
-        whose checksum or size is wrong, or whose stored offset is below the base offset or not
-        above the last offset of the batch before, and behind a control batch that can't be read.
-        `before_cut` is done once that is known, before the first byte goes.
+        whose checksum or size is wrong, and behind a control batch that can't be read. Also before
+        one that may be a torn append, as its stored offset is below the base offset or not above
+        the last offset of the batch before: not where that one ends below `flushed_end`, as all
+        below was flushed, and not if that one fits between the batches beside it, as its own offset
+        is too high. `before_cut` is done once that is known, before the first byte goes.
 
         Memory: a buffer as large as the largest batch, up to 32 MiB, and 2 MiB.
         Laws: SEG-20 to SEG-30. Raises, with the log as it was and the indexes half made:
@@ -279,7 +282,7 @@ class LogSegment(SegmentFiles):
             is_first_offset_key=self._is_first_offset_key,
             producer_state_manager=producer_state_manager,
             leader_epoch_cache=leader_epoch_cache,
-            ends_where_offsets_fall=True,
+            torn_from=to_int(flushed_end),
         )
         try:
             recovery.run()

@@ -9,6 +9,7 @@ Laws: SEG-20 to SEG-30.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,16 @@ def aborted_txn(completed_txn: CompletedTxn, last_stable_offset: int) -> Aborted
     return AbortedTxn(0, producer_id, first_offset, last_offset, last_stable_offset)
 
 
+class _Before(NamedTuple):
+    """What is known of the two batches before one; none lies below the segment's base."""
+
+    earlier_offset: int
+    """The last offset of the earlier one."""
+    last_offset: int
+    offsets: int
+    """How many the later one has."""
+
+
 class SegmentRecovery:
     """One recovery: `run` fills the indexes, which were reset, and tells the valid bytes."""
 
@@ -70,13 +81,15 @@ class SegmentRecovery:
         is_first_offset_key: bool,
         producer_state_manager: ProducerStateManager | None,
         leader_epoch_cache: LeaderEpochFileCache | None,
-        ends_where_offsets_fall: bool,
+        torn_from: int,
         on_batches: Callable[[BatchTable], None] | None = None,
     ) -> None:
         """Take the indexes, which were reset; `on_batches` gets each part of the kept batches.
 
-        With `ends_where_offsets_fall` the recovery ends before a batch whose stored offset is below
-        the segment's base or not above the last offset of the batch before. Kafka keeps the batch.
+        Behind a batch that ends at or above the offset `torn_from` - 1, the recovery ends before
+        one whose stored offset is below the segment's base or not above the last offset of the
+        batch before, unless that one's own offset is too high: it fits between the batches beside
+        it. Kafka keeps the batch.
         """
         self._log = log
         self._offset_index = offset_index
@@ -86,10 +99,10 @@ class SegmentRecovery:
         self._is_first_offset_key = is_first_offset_key
         self._producers = producer_state_manager
         self._epochs = leader_epoch_cache
-        self._ends_where_offsets_fall = ends_where_offsets_fall
+        self._torn_from = torn_from
         self._on_batches = on_batches
         self._bytes_since = 0
-        self._last_offset = offset_index.base_offset - 1
+        self._before = _Before(offset_index.base_offset - 1, offset_index.base_offset - 1, 0)
         self.valid_bytes = 0
         """Where the kept batches end."""
         self.max_pair = TimestampOffset(-1, offset_index.base_offset)
@@ -110,9 +123,7 @@ class SegmentRecovery:
         base = self._offset_index.base_offset
         distances = part.table["last_offset"] - base  # wraps at 64 bits, as upstream
         far = (distances < 0) | (distances > INT32_MAX)
-        invalid = ~part.crc_valid
-        if self._ends_where_offsets_fall:
-            invalid |= self._fall(part.table)
+        invalid = ~part.crc_valid | self._are_torn(part.table)
         bad = far | invalid
         count = int(np.argmax(bad)) if bool(bad.any()) else len(bad)
         table = part.table[:count]
@@ -122,16 +133,18 @@ class SegmentRecovery:
             raise segment_overflow(int(part.table["last_offset"][count]), base, self._log.name)
         return count == len(bad)
 
-    def _fall(self, table: BatchTable) -> NDArray[np.bool_]:
-        """Return for each batch whether its stored offset does not follow the batch before.
+    def _are_torn(self, table: BatchTable) -> NDArray[np.bool_]:
+        """Return for each batch whether a torn append may have lost its stored offset.
 
-        No checksum covers that offset: a torn append may leave 0 there, and its batch looks valid.
+        No checksum covers that offset: 0 may be left there, and the batch looks valid.
         """
-        before = np.empty(len(table), np.int64)
-        before[:1] = self._last_offset
-        before[1:] = table["last_offset"][:-1]
-        falls: NDArray[np.bool_] = table["base_offset"] <= before
-        return falls
+        stored, before = table["base_offset"], self._before
+        ends = np.concatenate(([before.earlier_offset, before.last_offset], table["last_offset"]))
+        offsets = np.concatenate(([before.offsets], table["last_offset"] - stored + 1))[:-1]
+        earlier, last = ends[:-2], ends[1:-1]
+        fits = (stored > earlier) & (stored - earlier > offsets)
+        torn: NDArray[np.bool_] = (stored <= last) & ~fits & (last >= self._torn_from - 1)
+        return torn
 
     def _take_valid(self, table: BatchTable) -> bool:
         """Index valid batches and tell them to the producer state; False: the last ones are left.
@@ -181,7 +194,8 @@ class SegmentRecovery:
         if not len(table):
             return
         self._bytes_since, self.max_pair = entries.bytes_since, entries.max_pair
-        self._last_offset = int(table["last_offset"][-1])
+        ends = [self._before.last_offset, *table["last_offset"][-2:].tolist()]
+        self._before = _Before(ends[-2], ends[-1], ends[-1] - int(table["base_offset"][-1]) + 1)
         self.valid_bytes = int(table["position"][-1] + table["size_bytes"][-1])
         if self._on_batches is not None:
             self._on_batches(table)

@@ -7,6 +7,7 @@ from typing import Any
 from segproof_model.kafka.broker import crash_remains, log_loader, partition_log, segment_replacing
 from segproof_model.kafka.broker.crash_remains import CLEANED, INDEXES, LOG, SWAP
 from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_deviations import RecoveryEndsWhereOffsetsFall
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.behaviours import Behaviour, override
 from segproof_model.language.files import Files
@@ -82,6 +83,35 @@ class UnflushedIsRecoveredLater(Behaviour):
             first, end = base_offset + 1, self.recovery_point + 1
             is_below = any(self.is_within(name, first, end) for name in logs)
             return not is_below and self.recovery_point < INT64_MAX
+
+
+class FlushedOffsetsMayFall(Behaviour):
+    """A recovery ends where stored offsets fall only behind what was flushed: a batch that begins
+    below the recovery point, or lies in a segment below it, is no torn append.
+    """
+
+    laws = ("LOAD-17",)
+    of_segproof = True
+
+    class LogLoader(log_loader.LogLoader):
+        """What loads a log."""
+
+        @override
+        def rebuild_indexes(self, segment: LogSegment, found: ErrorKind) -> None:
+            tell_flushed(segment, INT64_MAX)
+            super().rebuild_indexes(segment, found)
+
+        @override
+        def recover_log(self) -> None:
+            for segment in self.log.log_segments:
+                tell_flushed(segment, self.recovery_point)
+            super().recover_log()
+
+
+def tell_flushed(segment: LogSegment, end: int) -> None:
+    """Let a segment know that all below an offset was flushed."""
+    if isinstance(segment, RecoveryEndsWhereOffsetsFall.LogSegment):
+        segment.flushed_end = end
 
 
 class SwapIsClosed(Behaviour):

@@ -82,35 +82,65 @@ class BatchesAreReadFirst(Behaviour):
 
 class RecoveryEndsWhereOffsetsFall(Behaviour):
     """A recovery ends before a batch whose stored offset, which no checksum covers, is below the
-    base of the segment or not above the last offset of the batch before.
+    base of the segment or not above the last offset of the batch before, unless that one fits
+    between the batches beside it.
     """
 
     laws = ("SEG-20", "SEG-27", "LOAD-6", "LOAD-9", "LOAD-17")
     of_segproof = True
 
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        flushed_end = 0
+        """The offset below which all was flushed, if that is known."""
+
     class SegmentRecovery(segment_recovery.SegmentRecovery):
         """A recovery."""
 
-        last_offset = -1
-        """The last offset of the batch before; at first the offset below the segment's base."""
+        before: tuple[range, range]
+        """The offsets of the two batches before; at first none, below the segment's base."""
 
         @override
         def begin(self) -> None:
             super().begin()
-            self.last_offset = self.segment.base_offset - 1
+            self.before = no_batches(self.segment.base_offset)
 
         @override
         def checked(self, batch: RecordBatch) -> RecordBatch:
             batch = super().checked(batch)
-            if stored_offset(batch) <= self.last_offset:
+            offsets = offsets_of(batch)
+            if not self.is_flushed(self.before[1].stop) and is_torn(offsets.start, self.before):
                 refuse(ErrorKind.CORRUPT_RECORD)
-            self.last_offset = batch.last_offset
+            self.before = self.before[1], offsets
             return batch
 
+        def is_flushed(self, offset: int) -> bool:
+            """Return whether what was appended at an offset is known to be flushed."""
+            segment: Any = self.segment
+            return bool(offset < segment.flushed_end)
 
-def stored_offset(batch: RecordBatch) -> int:
-    """Return the offset with which a batch begins: of a message before magic 2 it is the last."""
-    return batch.last_offset if batch.is_legacy else batch.base_offset
+
+def no_batches(base_offset: int) -> tuple[range, range]:
+    """Return what lies before the first batch of a segment."""
+    return range(base_offset, base_offset), range(base_offset, base_offset)
+
+
+def offsets_of(batch: RecordBatch) -> range:
+    """Return the offsets from the stored one to the last: of a message before magic 2 both are
+    the last.
+    """
+    first = batch.last_offset if batch.is_legacy else batch.base_offset
+    return range(first, batch.last_offset + 1)
+
+
+def is_torn(stored_offset: int, before: tuple[range, range]) -> bool:
+    """Return whether a batch may have lost its stored offset: it is not above the batch before,
+    which does not fit between the batches beside it.
+    """
+    earlier, last = before
+    has_room = stored_offset - earlier.stop >= len(last)
+    return stored_offset < last.stop and not has_room
 
 
 class IndexesAreLoadedFirst(Behaviour):

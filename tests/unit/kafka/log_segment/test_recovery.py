@@ -21,6 +21,7 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
     SegproofError,
 )
+from segproof.integers import INT64_MAX
 from segproof.kafka import LogSegment, Record, write_batch
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.producer_state import ProducerStateManager
@@ -131,6 +132,40 @@ def test_recovery_knows_the_last_offset_of_the_part_before() -> None:
     segment = opened(interval=10**6)
     segment.log.append(b"".join(batches))
     assert segment.recover() == 70
+
+
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize("odd", [0, 1, 4094, 4095, 4096])
+def test_recovery_keeps_what_goes_on_from_the_batch_before_an_odd_one(odd: int) -> None:
+    """The stored offset of one batch is too high, at the border of two parts as elsewhere: the
+    batch behind it is no torn append, and one that has lost its offset still is.
+    """
+    batches = [batch(40 + number, 1000) for number in range(4099)]
+    batches[odd] = patched(batches[odd], base_offset=2**20)
+    segment = opened(interval=10**6)
+    segment.log.append(b"".join(batches))
+    assert segment.recover() == 0
+    segment.log.append(patched(batch(0, 1000), base_offset=0))
+    assert segment.recover() == 70
+
+
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize(("stored", "kept"), [(44, 2), (45, 2), (46, 3), (52, 3)])
+def test_an_odd_batch_fits_between_those_beside_it(stored: int, kept: int) -> None:
+    """Its four offsets need room below the stored offset, or the batch behind it is torn."""
+    segment = opened(interval=1000)
+    high = patched(batch(50, 1000), last_offset_delta=3)
+    segment.log.append(batch(41, 1000) + high + batch(stored, 1000))
+    assert segment.recover() == (3 - kept) * 70
+
+
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize(("recovery_point", "kept"), [(0, 2), (42, 2), (43, 3), (INT64_MAX, 3)])
+def test_flushed_offsets_may_fall(recovery_point: int, kept: int) -> None:
+    """A torn append begins at or above the recovery point: here it would at 42."""
+    segment = opened(interval=1000)
+    segment.log.append(BATCHES[0] + BATCHES[1] + BATCHES[1])
+    assert segment.recover(flushed_end=recovery_point) == (3 - kept) * 70
 
 
 @pytest.mark.checks("SEG-20")

@@ -334,3 +334,43 @@ def test_the_length_of_an_empty_index_is_durable() -> None:
     log.append_as_leader(batch(2), 0)
     log.roll()
     assert ("sync", f"{DIRECTORY}/{FIRST}.index") in [one[:2] for one in files.journal.effects]
+
+
+@pytest.mark.parametrize("recovery_point", [0, 60])
+@pytest.mark.checks("LOAD-17")
+def test_a_stored_offset_that_is_too_high(recovery_point: int) -> None:
+    """A bit flipped upwards in one batch: the batches and segments behind it are sound."""
+    size = len(batch(2))
+    images = {
+        f"{base:020d}.log": b"".join(batch(2, base + 2 * number) for number in range(10))
+        for base in (0, 20, 40)
+    }
+    odd = bytearray(images[f"{FIRST}.log"])
+    odd[4 * size + 5] ^= 0x10
+    images[f"{FIRST}.log"] = bytes(odd)
+    log = Place.of(images).open(0, recovery_point, is_clean=False, index_interval_bytes=4096)
+    assert [bytes_of(log), log.log_end_offset] == [b"".join(images.values()), 60]
+
+
+@pytest.mark.parametrize("recovery_point", [0, 15, 20])
+@pytest.mark.checks("LOAD-17")
+def test_a_stored_offset_that_is_too_high_in_the_last_segment(recovery_point: int) -> None:
+    """Whatever is flushed of it."""
+    odd = bytearray(b"".join(batch(2, 2 * number) for number in range(10)))
+    odd[4 * len(batch(2)) + 5] ^= 0x10
+    place = Place.of({f"{FIRST}.log": bytes(odd)})
+    log = place.open(0, recovery_point, is_clean=False, index_interval_bytes=4096)
+    assert (bytes_of(log), log.log_end_offset) == (bytes(odd), 20)
+
+
+@pytest.mark.checks("LOAD-17")
+def test_flushed_batches_that_overlap() -> None:
+    """A follower takes them in one append: they are flushed, so none of them is torn."""
+    place = Place()
+    log = place.open(0, 0, is_clean=True)
+    log.append_as_follower(batch(6), 0)
+    log.append_as_follower(batch(4, 6) + batch(4, 8) + batch(2, 12), 0)
+    log.flush(True)
+    again = Place.of(place.image()).open(0, log.recovery_point, is_clean=False)
+    assert (log.recovery_point, again.log_end_offset) == (14, 14)
+    assert bytes_of(again) == bytes_of(log)

@@ -13,7 +13,9 @@ from segproof_model.kafka.format import log_segment_releases_before_2 as before_
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_deviations import (
     RecoveryEndsWhereOffsetsFall,
-    stored_offset,
+    is_torn,
+    no_batches,
+    offsets_of,
 )
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
 from segproof_model.language.outcomes import ErrorKind
@@ -28,14 +30,15 @@ def _valid_ends(segment: LogSegment) -> list[int]:
     """Return 0 and the end of each batch up to the first that is not valid, or that segproof's
     recovery ends before since its stored offset falls.
     """
-    ends, last_offset = [0], segment.base_offset - 1
+    ends, before = [0], no_batches(segment.base_offset)
     may_fall = not has(segment, RecoveryEndsWhereOffsetsFall)
     with suppress(Refused):
         for batch in segment.log.batches():
             batch.ensure_valid()
-            if not (may_fall or stored_offset(batch) > last_offset):
+            offsets = offsets_of(batch)
+            if not may_fall and is_torn(offsets.start, before):
                 break
-            last_offset = batch.last_offset
+            before = before[1], offsets
             ends.append(batch.position + batch.size_bytes)
     return ends
 
@@ -57,9 +60,9 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
     before a batch whose records are unreadable; the answer begins with the number of removed bytes.
 
     In segproof the prefix also ends before a batch whose stored offset is below the segment's base
-    or not above the last offset of the batch before: no checksum covers it, and a torn append may
-    leave 0 there. All releases keep such a batch: the log end falls, and the next append gets
-    offsets of flushed records.
+    or not above the last offset of the batch before, unless that one fits between the batches
+    beside it: no checksum covers the offset, and a torn append may leave 0 there. All releases keep
+    such a batch: the log end falls, and the next append gets offsets of flushed records.
     """
     before, after, ends = step.before, step.after, _valid_ends(step.before)
     if not step.succeeded:
