@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted defects that only a crash shows: each is a world of crashes with one class replaced."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple, TypeVar, cast
 
 from segproof.files import REAL_FILES, Files
@@ -27,6 +27,8 @@ class CrashCanary(NamedTuple):
     world: type[World]
     modes: tuple[str, ...]
     """The modes of crashes that show it."""
+    faults: bool = False
+    """Whether a call has to fail before."""
 
     @property
     def defect(self) -> str:
@@ -38,11 +40,11 @@ CRASH_CANARIES: dict[str, CrashCanary] = {}
 """Every planted defect, by id."""
 
 
-def crash_canary(canary_id: str, *modes: str) -> Callable[[Planted], Planted]:
+def crash_canary(canary_id: str, *modes: str, faults: bool = False) -> Callable[[Planted], Planted]:
     """Enter the decorated world into `CRASH_CANARIES`."""
 
     def enter(world: Planted) -> Planted:
-        CRASH_CANARIES[canary_id] = CrashCanary(canary_id, world, modes)
+        CRASH_CANARIES[canary_id] = CrashCanary(canary_id, world, modes, faults)
         return world
 
     return enter
@@ -194,3 +196,43 @@ class C07Records(PartitionLogWorld):
     """A flush makes indexes and names durable, and not the records."""
 
     log_class = _TornLog
+
+
+class _SyncedAgain(LocalLog):
+    def flush(self, offset: int) -> None:
+        """Flush, and once more where that fails."""
+        try:
+            super().flush(offset)
+        except OSError:
+            super().flush(offset)
+
+
+class _HopefulLog(_PlantedLog):
+    local_log_class = _SyncedAgain
+
+
+@crash_canary("C-10", "ordered", faults=True)
+class C10SyncAgain(PartitionLogWorld):
+    """A sync that fails is done once more, and its success is told: the pages are lost."""
+
+    weights = {"append": 4, "flush": 4}  # noqa: RUF012 -- nobody changes it
+    log_class = _HopefulLog
+
+
+class _AlwaysOnline(LocalLog):
+    @contextmanager
+    def offline_if_it_fails(self, error_type: type[BaseException] = OSError) -> Iterator[None]:
+        """Let the log go on, whatever fails."""
+        del error_type
+        yield
+
+
+class _CarelessLog(_PlantedLog):
+    local_log_class = _AlwaysOnline
+
+
+@crash_canary("C-11", "killed", faults=True)
+class C11StaysOnline(PartitionLogWorld):
+    """A log goes on after an I/O error, however far the change came."""
+
+    log_class = _CarelessLog

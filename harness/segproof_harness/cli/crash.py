@@ -62,6 +62,13 @@ ModesOption = Annotated[
     str,
     typer.Option("--modes", metavar="NAMES", help="What a crash may do: killed, ordered, strict."),
 ]
+FaultsOption = Annotated[
+    bool,
+    typer.Option(
+        "--faults",
+        help="Let calls of files fail too: of each operation N in each way, with N of --bound.",
+    ),
+]
 HistoryOption = Annotated[
     str | None,
     typer.Option(
@@ -85,6 +92,7 @@ def command(
     sector: SectorOption = 64,
     second: SecondOption = 0,
     modes: ModesOption = "killed,ordered,strict",
+    faults: FaultsOption = False,
     history: HistoryOption = None,
     keep: KeepOption = None,
 ) -> None:
@@ -96,17 +104,24 @@ def command(
     twice, and lookups answer as the records say. A history with a new violation is made as short as
     possible. Violations that are known are counted apart, and are no error.
 
+    With --faults the calls of an operation fail in turn: once, from then on, behind half of a
+    write, or because the device is full. Then the operation has done all or nothing, or what it
+    changes is closed and says so; and a crash behind it, or behind what goes on, is judged too.
+
     \b
     Examples:
       segproof crash
       segproof crash partition-log --seeds 0:100 --second 1 --keep witnesses
       segproof crash partition-log --modes ordered --sector 512 --bound 200
+      segproof crash partition-log --faults --bound 4
     """
     from segproof_harness.crashes.every_world import WORLDS, world_named
     from segproof_harness.crashes.explore import Explored
     from segproof_harness.crashes.worlds import operations_of
 
-    settings = _settings(modes, bound, sector, second)
+    if faults and second:
+        refuse("--second: no recovery crashes with --faults")
+    settings = _settings(modes, bound, sector, second)._replace(faults=faults)
     try:
         worlds = list(WORLDS) if world == ALL else [world]
         classes = {name: world_named(name) for name in worlds}
@@ -170,13 +185,15 @@ def _explored(
     kept: Path | None,
 ) -> "Explored":
     """Explore the history of one seed, and tell of the first new violation of each kind."""
-    from segproof_harness.crashes.explore import drawn_history, explore, shrunk
+    from segproof_harness.crashes.explore import drawn_history, shrunk
+    from segproof_harness.crashes.fault_points import explores
 
     operations = history or drawn_history(world.weights, seed, length)
+    explore = explores(settings)
     result = explore(world, seed, operations, settings)
     first = {one.fault.kind: one for one in reversed(result.new)}
     for violation in first.values():
-        shortest = violation if history else shrunk(world, violation, settings)
+        shortest = violation if history else shrunk(world, violation, settings, explore)
         _tell(name, shortest, settings, kept)
     return result
 
@@ -202,8 +219,9 @@ def _summarise(total: "Explored", seconds: float) -> None:
             summarise(f"known violation {known.number}, {count} times: {known.meaning}")
     count = sum(n for (number, _), n in total.counts.items() if number is None)
     verdict = plural(count, "violation") if count else "no new violation"
+    done = f"{total.points} calls that failed" if total.points else f"{total.cuts} crashes"
     summarise(
-        f"{plural(total.histories, 'history')}, {total.cuts} crashes,"
+        f"{plural(total.histories, 'history')}, {done},"
         f" {total.images} images, {total.loads} of them different and loaded,"
         f" {total.second} crashes in recoveries in {seconds:.1f} s: {verdict}"
     )

@@ -21,7 +21,17 @@ from segproof_harness.machine.crash_images import Image, crash_images, has_names
 from segproof_harness.machine.fault_model import MODES, Mode
 from segproof_harness.machine.simulated_files import SimulatedFiles, mounted
 
-__all__ = ["Explored", "Settings", "Violation", "drawn_history", "explore", "shrunk"]
+__all__ = [
+    "CAPACITY_BYTES",
+    "Explored",
+    "MakeWorld",
+    "Settings",
+    "Violation",
+    "drawn_history",
+    "explore",
+    "last_effects",
+    "shrunk",
+]
 
 CAPACITY_BYTES = 1 << 18
 SECOND_BOUND = 8
@@ -40,6 +50,8 @@ class Settings(NamedTuple):
     """Below 512, a small file has several sectors, so small histories show more."""
     second: int = 0
     """Crashes in the recovery from each image."""
+    faults: bool = False
+    """Whether calls fail, as `explore_faults` lets them, and not only the machine."""
 
 
 class Violation(NamedTuple):
@@ -57,6 +69,12 @@ class Violation(NamedTuple):
     """Whether the crash was in the recovery from another one."""
     known: int | None
     """The number of the known violation, if it is one."""
+    failing: str = ""
+    """The call that failed before the crash, if one did, and how."""
+
+
+def _kind_of(violation: Violation) -> tuple[int | None, str]:
+    return violation.known, violation.fault.kind
 
 
 @dataclass
@@ -70,13 +88,15 @@ class Explored:
     """Different images that were loaded."""
     second: int = 0
     """Crashes in recoveries."""
+    points: int = 0
+    """Calls that failed."""
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[tuple[int | None, str]] = field(default_factory=Counter)
     """How often each kind was found, with the number of the known violation."""
 
     def add(self, other: "Explored") -> None:
         """Add the figures of another history; of each kind, no more violations are kept."""
-        for name in ("histories", "cuts", "images", "loads", "second"):
+        for name in ("histories", "cuts", "images", "loads", "second", "points"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         kept = Counter(map(_kind_of, self.violations))
         for one in other.violations:
@@ -85,14 +105,16 @@ class Explored:
                 self.violations.append(one)
         self.counts += other.counts
 
+    def note(self, violation: Violation) -> None:
+        """Count a violation; the first ones of a kind are kept."""
+        self.counts[_kind_of(violation)] += 1
+        if self.counts[_kind_of(violation)] <= KEPT_MAX:
+            self.violations.append(violation)
+
     @property
     def new(self) -> list[Violation]:
         """The violations that are not known."""
         return [one for one in self.violations if one.known is None]
-
-
-def _kind_of(violation: Violation) -> tuple[int | None, str]:
-    return violation.known, violation.fault.kind
 
 
 MakeWorld = Callable[[random.Random], World]
@@ -230,22 +252,34 @@ class _Run:
 
     def _note(self, seen: Seen, cut: int, mode: Mode, image: Image, *, is_second: bool) -> None:
         history, fault = tuple(self._history), seen.fault
-        known = known_number(seen)
-        self.explored.counts[known, fault.kind] += 1
-        if self.explored.counts[known, fault.kind] <= KEPT_MAX:
-            effects = tuple(map(str, self.files.journal.effects[max(0, cut - 6) : cut]))
-            self.explored.violations.append(
-                Violation(fault, self.seed, history, effects, mode, image, is_second, known)
+        effects = last_effects(self.files, cut)
+        self.explored.note(
+            Violation(
+                fault, self.seed, history, effects, mode, image, is_second, known_number(seen)
             )
+        )
 
 
-def shrunk(make_world: MakeWorld, violation: Violation, settings: Settings) -> Violation:
-    """Return the same kind of violation with a history from which no operation can be taken."""
+def last_effects(files: SimulatedFiles, cut: int) -> tuple[str, ...]:
+    """Return what was done last before a cut."""
+    return tuple(map(str, files.journal.effects[max(0, cut - 6) : cut]))
+
+
+def shrunk(
+    make_world: MakeWorld,
+    violation: Violation,
+    settings: Settings,
+    explores: Callable[..., Explored] = explore,
+) -> Violation:
+    """Return the same kind of violation with a history from which no operation can be taken.
+
+    `explores` is what found it: `explore`, or `explore_faults`.
+    """
     position = len(violation.history) - 2
     settings = settings._replace(modes=(violation.mode,))
     while position >= 0:
         history = [*violation.history[:position], *violation.history[position + 1 :]]
-        found = explore(make_world, violation.seed, history, settings, judges_last_only=True)
+        found = explores(make_world, violation.seed, history, settings, judges_last_only=True)
         same = (one for one in found.violations if _kind_of(one) == _kind_of(violation))
         violation = next(same, violation)
         position -= 1

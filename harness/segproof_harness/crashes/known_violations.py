@@ -15,6 +15,8 @@ class Seen(NamedTuple):
     fault: Fault
     has_names_in_order: bool
     """Whether the names that the crash left are those of one moment; see `has_names_in_order`."""
+    has_lost_pages: bool = False
+    """Whether a sync failed before, and its file was opened again on the same system."""
 
 
 class Known(NamedTuple):
@@ -30,6 +32,12 @@ KNOWN: tuple[Known, ...] = (
         8,
         "names in no order: a removal without an older one, an index without its log",
         lambda seen: not seen.has_names_in_order and seen.fault.kind in ("answer", "lost", "hole"),
+    ),
+    Known(
+        9,
+        "a log that a failed sync took offline, and that is opened again before the system is"
+        " started again: it reads what the sync lost, and no later sync writes that",
+        lambda seen: seen.has_lost_pages and seen.fault.kind in ("answer", "lost", "hole"),
     ),
 )
 """The first that applies names a violation."""

@@ -16,6 +16,7 @@ def command_of(world: str, violation: Violation, settings: Settings) -> str:
         f"segproof crash {world} --seeds {violation.seed}:{violation.seed + 1}"
         f" --history '{history}' --bound {settings.bound} --sector {settings.sector_bytes}"
         f" --second {settings.second} --modes {','.join(mode.name for mode in settings.modes)}"
+        f"{' --faults' if settings.faults else ''}"
     )
 
 
@@ -24,6 +25,8 @@ def described(world: str, violation: Violation, settings: Settings) -> Iterator[
     crash = "a crash in the recovery from a crash" if violation.is_second else "a crash"
     number = "" if violation.known is None else f" (known: {violation.known})"
     yield f"{violation.fault.kind}{number}: {violation.fault.words}"
+    if violation.failing:
+        yield f"  {violation.failing}"
     yield f"  {crash} in mode {violation.mode.name}, after:"
     for effect in violation.effects:
         yield f"    {effect}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a structure has to say of itself, so that its histories can crash."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from segproof_harness.files.memory_files import MemoryFiles
@@ -48,6 +48,8 @@ class World(Protocol):
 
     weights: dict[str, int]
     """How often each operation is drawn."""
+    next_steps: tuple[Operation, ...]
+    """What is done to see whether it goes on after a call that failed."""
 
     def begin(self, files: SimulatedFiles) -> None:
         """Start in empty files."""
@@ -57,6 +59,18 @@ class World(Protocol):
 
     def state(self) -> Any:
         """Return what is promised now."""
+
+    def live_faults(self, before: Any, after: Any) -> Iterable[Fault]:
+        """Yield what is wrong with what it answers, after a failed operation between two states.
+
+        It may be closed; then it has to say so.
+        """
+
+    def is_closed(self) -> bool:
+        """Return whether it takes no more changes."""
+
+    def open_again(self) -> None:
+        """Open what is closed, on the machine on which a call failed."""
 
     def load(self, files: MemoryFiles) -> Any:
         """Load what a crash left, and return it; an error that is raised is a fault."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 from segproof.files import File
 from segproof_harness.files.memory_files import CAPACITY_BYTES, MemoryFiles
 
-__all__ = ["CHANGES", "READS", "WatchedFiles"]
+__all__ = ["CHANGES", "CHANGES_OF_FILES", "READS", "WatchedFiles"]
 
 CHANGES_OF_FILES = frozenset({"pwrite", "truncate", "sync", "map", "flush"})
 """Calls of a file, or of a mapping of it."""

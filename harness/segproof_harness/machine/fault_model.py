@@ -131,8 +131,13 @@ TABLE = (
     ),
     Row(
         "a write that failed",
-        "half of its bytes are written", "the same, and not synced", "the same",
+        "half of its bytes are written, or none", "the same, and not synced", "the same",
         "write(2) may write a part; a full device stops anywhere",
+    ),
+    Row(
+        "any other call that failed",
+        "it has done nothing", "the same", "the same",
+        "POSIX: a name that could not be changed is as before",
     ),
 )  # fmt: skip
 NOT_COVERED = (

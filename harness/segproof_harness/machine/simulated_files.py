@@ -38,6 +38,7 @@ class SimulatedFiles(WatchedFiles):
         self._left: int | None = None
         self._errno = errno.EIO
         self._is_for_ever = False
+        self._writes_half = True
         self.failed: list[Effect] = []
         """The calls that failed since `fail` was called."""
         self.journal = Journal({}, ["/"])
@@ -54,23 +55,37 @@ class SimulatedFiles(WatchedFiles):
         for inode, path in list(self._mapped.values()):
             self._record(inode, "store", path)
 
-    def fail(self, number: int, *, code: int = errno.EIO, for_ever: bool = False) -> None:
+    def fail(
+        self,
+        number: int,
+        *,
+        code: int = errno.EIO,
+        for_ever: bool = False,
+        writes_half: bool = True,
+    ) -> None:
         """Let the change `number` from now on fail, counted from 0; `for_ever` all later ones too.
 
         To open a file for writing is a change, and whatever else `CHANGES` names.
-        A write that fails has written half of its bytes, and a sync that fails has lost the pages
-        that it was to write; any other change has done nothing. A negative number: none fails.
+        A write that fails has written half of its bytes, or none without `writes_half`, and a sync
+        that fails has lost the pages that it was to write; any other change has done nothing. A
+        negative number: none fails.
         """
         self._left, self._errno, self._is_for_ever = number, code, for_ever
+        self._writes_half = writes_half
         self.failed = []
+
+    def may_fail(self, call: str, *arguments: Any, handle: Any = None) -> bool:
+        """Return whether `fail` counts a call; see `WatchedFiles.before` for the arguments."""
+        return call in CHANGES or (call == "open" and arguments[0])
 
     # --- what is recorded
 
     def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
         """Look for stores; let the call fail if it is due."""
         self.look()
-        is_change = call in CHANGES or (call == "open" and arguments[0])
-        if self._left is None or self._left < 0 or not is_change:
+        if self._left is None or self._left < 0:
+            return
+        if not self.may_fail(call, *arguments, handle=handle):
             return
         if self._left > 0:
             self._left -= 1
@@ -78,7 +93,7 @@ class SimulatedFiles(WatchedFiles):
         if not self._is_for_ever:
             self._left = None
         self.failed.append(Effect(call, path))
-        if call == "pwrite" and len(arguments[0]) > 1:
+        if call == "pwrite" and self._writes_half and len(arguments[0]) > 1:
             data, position = arguments
             handle.inner.pwrite(data[: len(data) // 2], position)
             self._record(handle.inode, "pwrite", path, "half of the bytes")

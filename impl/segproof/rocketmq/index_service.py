@@ -112,6 +112,8 @@ class IndexService(Closing):
         self._zone = zone
         self._list: list[IndexFile] = []
         self._is_closed = False
+        self._has_lost = False
+        """Whether a flush failed: what it was to write may be lost, whatever is flushed later."""
 
     @classmethod
     def open(
@@ -271,7 +273,9 @@ class IndexService(Closing):
         """Write the file at a position of the list; without such a position nothing happens.
 
         Of a full one the checkpoint keeps the end time, whether or not it is later than the one
-        before. Laws: RMQSVC-10. Raises: ReadOnlyError; IndexClosedError; OSError.
+        before. After a flush that failed it stays, for what that was to write may be lost though
+        the next one succeeds: a recovery enters it again. Laws: RMQSVC-10.
+        Raises: ReadOnlyError; IndexClosedError; OSError.
         """
         self.check_writable()
         if 0 <= position < len(self._list):
@@ -279,8 +283,12 @@ class IndexService(Closing):
 
     def _flush(self, file: IndexFile) -> None:
         newest = file.end_timestamp if file.is_write_full() else 0
-        file.flush()
-        if newest > 0:
+        try:
+            file.flush()
+        except OSError:
+            self._has_lost = True
+            raise
+        if newest > 0 and not self._has_lost:
             self._files.sync_directory(self._directory)  # its name, before it is counted on
             self.store_checkpoint.set_index_msg_timestamp(newest)
             self.store_checkpoint.flush()

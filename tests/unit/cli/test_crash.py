@@ -44,6 +44,22 @@ def test_a_violation_is_told_and_kept(
     assert len(kept) < len([*tmp_path.iterdir()])
 
 
+def test_calls_that_fail(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that failed is told, and the command lets it fail again."""
+    monkeypatch.setitem(every_world.WORLDS, "planted", CRASH_CANARIES["C-11"].world)
+    options = ["--faults", "--bound", "4", "--history", "append:5 roll:1"]
+    assert 1 == cli.run(["crash", "planted", "--seeds", "0:1", *options])
+    out, err = capsys.readouterr()
+    assert " calls that failed, " in err
+    told = [line for line in out.splitlines() if " fails" in line]
+    assert told
+    command = next(line for line in out.splitlines() if line.startswith("  segproof"))
+    assert command.endswith(" --faults")
+    assert 1 == cli.run(shlex.split(command)[1:])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -52,6 +68,7 @@ def test_a_violation_is_told_and_kept(
         (["--seeds", "3:3"], "'3:3' is not A:B"),
         (["--modes", "lazy"], "no mode lazy"),
         (["--modes", ","], "--modes names none"),
+        (["--faults", "--second", "1"], "no recovery crashes with --faults"),
         (["--sector", "100"], "100 is not one of 64, 512, 4096"),
         (["--history", "append"], "'append' is not an operation"),
         (["--history", "fly:1"], "has no operation fly: one of append"),

@@ -7,6 +7,7 @@ A truncation does not write the checkpoints: a later step does, or the shutdown.
 import random
 from typing import Any
 
+from segproof.errors import IndexClosedError
 from segproof.kafka import LogManager, PartitionLog
 from segproof_harness.crashes.kafka.partition_log import DATA, TOPIC, PartitionLogWorld
 from segproof_harness.files.memory_files import MemoryFiles
@@ -52,3 +53,14 @@ class LogManagerWorld(PartitionLogWorld):
         self.manager.shutdown()
         self.promise(self.log.log_end_offset)
         self._begin_manager()
+
+    def open_again(self) -> None:
+        """Ask the manager for the log: it loads it as after a crash. If it is shut down, a new one.
+
+        A shutdown that failed has ended the manager too.
+        """
+        try:
+            self.log = self.manager.get_or_create_log(*TOPIC)
+        except IndexClosedError:
+            self._begin_manager()
+        self._note_reopened()

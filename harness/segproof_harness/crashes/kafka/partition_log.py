@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from segproof.closing import undone_if_it_fails
+from segproof.errors import IndexClosedError
 from segproof.kafka import (
     LogConfig,
     OffsetCheckpointFile,
@@ -68,6 +70,12 @@ class PartitionLogWorld:
         "append": 12, "transaction": 3, "follower": 2, "flush": 4, "roll": 3, "truncate": 3,
         "truncate_fully": 1, "retain": 3, "write_checkpoints": 4, "remove_pending": 1, "restart": 1,
     }  # fmt: skip
+
+    next_steps: tuple[Operation, ...] = (
+        Operation("append", 1),
+        Operation("flush", 1),
+        Operation("append", 3),
+    )
 
     log_class: type[PartitionLog] = PartitionLog
     checkpoint_class: type[OffsetCheckpointFile] = OffsetCheckpointFile
@@ -253,9 +261,10 @@ class PartitionLogWorld:
         self.after_truncation()
 
     def after_truncation(self) -> None:
-        """Write the checkpoints once more."""
-        self._checkpoint(self.files, "log-start").write({TOPIC: self.log.log_start_offset})
-        self._write_recovery_point()
+        """Write the checkpoints once more; where that fails the log is closed, as in Kafka."""
+        with undone_if_it_fails(self.log.close_handlers):
+            self._checkpoint(self.files, "log-start").write({TOPIC: self.log.log_start_offset})
+            self._write_recovery_point()
 
     def _write_recovery_point(self) -> None:
         self._checkpoint(self.files, "recovery-point").write({TOPIC: self.log.recovery_point})
@@ -282,6 +291,47 @@ class PartitionLogWorld:
     def _restart(self, draw: random.Random) -> None:
         self.log.close()
         self.log = self.opened(self.files, is_clean=True)
+
+    # --- a call has failed
+
+    def is_closed(self) -> bool:
+        """Return whether the log is closed."""
+        return self.log.is_closed
+
+    def live_faults(self, before: Promised, after: Promised) -> Iterator[Fault]:
+        """Yield what is wrong with the log: it did it, did nothing, or is closed and says so."""
+        if self.log.is_closed:
+            yield from self._answers_though_closed()
+            return
+        now = self.state()
+        if (now.batches, now.end) not in [(one.batches, one.end) for one in (before, after)]:
+            words = f"it has {_offsets(now.batches)} and ends at {now.end}"
+            yield Fault("half done", f"{words}, before {before.end}, after {after.end}")
+        yield from wrong_answers(self.log)
+
+    def _answers_though_closed(self) -> Iterator[Fault]:
+        calls = {
+            "append_as_leader": lambda: self.log.append_as_leader(b"", 0),
+            "read": lambda: self.log.read(0, 10),
+            "flush": self.log.flush,
+            "roll": self.log.roll,
+            "truncate_to": lambda: self.log.truncate_to(0),
+        }
+        for name, call in calls.items():
+            try:
+                call()
+            except IndexClosedError:
+                continue
+            yield Fault("not closed", f"the log is closed, and {name} returns")
+
+    def open_again(self) -> None:
+        """Open the log as after a crash."""
+        self.log = self.opened(self.files, is_clean=False)
+        self._note_reopened()
+
+    def _note_reopened(self) -> None:
+        self._sequences.clear()
+        self._durable = min(self._durable, self.log.log_end_offset)
 
     # --- what is promised
 

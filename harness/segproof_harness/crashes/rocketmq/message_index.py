@@ -44,6 +44,8 @@ class MessageIndexWorld:
         "put": 6, "queue": 2, "flush": 1,
     }  # fmt: skip
 
+    next_steps: tuple[Operation, ...] = (Operation("queue", 1), Operation("flush", 1))
+
     store_class: type[MessageStore] = MessageStore
 
     def __init__(self, draw: random.Random) -> None:
@@ -59,7 +61,7 @@ class MessageIndexWorld:
             )
             for number in range(MESSAGES)
         ]
-        self._told = 0
+        self._told = self._begun = 0
 
     def _opened(self, files: MemoryFiles, now_ms: int) -> MessageStore:
         store = self.store_class.open(
@@ -86,6 +88,7 @@ class MessageIndexWorld:
         service, checkpoint = self._store.index_service, self._store.store_checkpoint
         if operation.name == "put":
             for message in self._messages[self._told : self._told + 1 + operation.number % 3]:
+                self._begun = self._told + 1
                 self._store.do_dispatch(dispatch_request_of(message))
                 self._told += 1
         elif operation.name == "flush":
@@ -101,6 +104,24 @@ class MessageIndexWorld:
     def state(self) -> int:
         """Return how many messages the index was told of; the log has all of them."""
         return self._told
+
+    def is_closed(self) -> bool:
+        """Return False: a store is closed by nobody but its user."""
+        return False
+
+    def live_faults(self, before: int, after: int) -> Iterator[Fault]:
+        """Yield the keys of which a message that was told is not found, or one is found twice."""
+        answers = self._answers(self._store)
+        for number, message in enumerate(self._messages):
+            for key in self._keys_of(message):
+                count = answers[key].count(message.physical_offset)
+                is_open = before <= number < max(after, self._begun)
+                if count > 1 or (not is_open and count != (number < before)):
+                    words = f"{key} leads to message {number} {count} times"
+                    yield Fault("wrong key", f"{words}, of {before} then {after} that were told")
+
+    def open_again(self) -> None:
+        """Do nothing: it is open."""
 
     # --- the life after it
 

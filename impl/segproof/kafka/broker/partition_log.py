@@ -339,7 +339,8 @@ class PartitionLog(Closing):
         """Make the log durable up to its end, and the names of new segments.
 
         An empty active segment is left out unless that is forced. Raises: OSError; the log is
-        offline then, for a second sync may succeed though the first one has lost the bytes.
+        offline then, for a second sync may succeed though the first one has lost the bytes. So may
+        one after it is opened again, as long as the system was not: the bytes are read from memory.
         """
         self._bounds.check_open()
         with self._log.offline_if_it_fails():
