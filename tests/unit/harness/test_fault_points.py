@@ -2,6 +2,7 @@
 """Calls that fail in turn: which do, what is judged then, and that our structures pass."""
 
 import errno
+import random
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
@@ -126,6 +127,17 @@ def test_a_failed_flush_of_an_index_is_not_counted_on(monkeypatch: pytest.Monkey
         IndexService, "_has_lost", property(lambda _: False, lambda *_: None), raising=False
     )
     assert "lost key" in kinds(explored(MessageIndexWorld, history, seed=0, bound=8))
+
+
+def test_a_restart_promises_the_records() -> None:
+    """The log was cut within a batch, so it ended behind them: opened again, it ends with them."""
+    history = "append:896028 truncate:439546 restart:458060 transaction:948367"
+    world = LogManagerWorld(random.Random(109))
+    world.begin(prepared())
+    for operation in operations_of(history):
+        world.apply(operation)
+    state = world.state()
+    assert (len(state.batches), state.durable) == (1, 0)
 
 
 class _Swallowing(PartitionLogWorld):

@@ -50,8 +50,9 @@ class LogManagerWorld(PartitionLogWorld):
             self.manager.checkpoint_log_start_offsets()
 
     def _restart(self, draw: random.Random) -> None:
+        end = self.records_end()
         self.manager.shutdown()
-        self.promise(self.log.log_end_offset)
+        self._durable = end
         self._begin_manager()
 
     def open_again(self) -> None:

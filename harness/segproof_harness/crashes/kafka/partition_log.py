@@ -288,7 +288,16 @@ class PartitionLogWorld:
         self.now_ms += 2000
         self.log.delete_pending_files()
 
+    def records_end(self) -> int:
+        """Return where the records end; after a cut within a batch the log itself ends later.
+
+        Opened again it ends there, and gives the offsets from there on once more, as in Kafka.
+        """
+        there = batches_of(self.log)
+        return there[-1].next_offset if there else self.log.log_segments.active_segment.base_offset
+
     def _restart(self, draw: random.Random) -> None:
+        self._durable = min(self._durable, self.records_end())
         self.log.close()
         self.log = self.opened(self.files, is_clean=True)
 
