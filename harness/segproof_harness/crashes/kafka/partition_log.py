@@ -7,7 +7,7 @@ a call promised that all is durable.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from segproof.closing import undone_if_it_fails
@@ -319,7 +319,7 @@ class PartitionLogWorld:
         yield from wrong_answers(self.log)
 
     def _answers_though_closed(self) -> Iterator[Fault]:
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "append_as_leader": lambda: self.log.append_as_leader(b"", 0),
             "read": lambda: self.log.read(0, 10),
             "flush": self.log.flush,
