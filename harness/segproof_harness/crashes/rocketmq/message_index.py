@@ -110,7 +110,7 @@ class MessageIndexWorld:
         return False
 
     def live_faults(self, before: int, after: int) -> Iterator[Fault]:
-        """Yield the keys of which a message that was told is not found, or one is found twice."""
+        """Yield the keys that do not lead to a message that was told, or lead to one twice."""
         answers = self._answers(self._store)
         for number, message in enumerate(self._messages):
             for key in self._keys_of(message):
