@@ -6,6 +6,7 @@ none. It answers the number of bytes removed, and then what was learned of produ
 of these speaks broker/recovered_epochs_and_producers.
 """
 
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -26,17 +27,17 @@ from segproof_model.laws.register import Transition, has, law
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
 
 
-def _valid_ends(segment: LogSegment) -> list[int]:
+def _valid_ends(segment: Any) -> list[int]:
     """Return 0 and the end of each batch up to the first that is not valid, or that segproof's
     recovery ends before since its stored offset falls.
     """
     ends, before = [0], no_batches(segment.base_offset)
-    may_fall = not has(segment, RecoveryEndsWhereOffsetsFall)
+    flushed_end = segment.flushed_end if has(segment, RecoveryEndsWhereOffsetsFall) else math.inf
     with suppress(Refused):
         for batch in segment.log.batches():
             batch.ensure_valid()
             offsets = offsets_of(batch)
-            if not may_fall and is_torn(offsets.start, before):
+            if before[1].stop >= flushed_end and is_torn(offsets.start, before):
                 break
             before = before[1], offsets
             ends.append(batch.position + batch.size_bytes)
@@ -61,8 +62,9 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
 
     In segproof the prefix also ends before a batch whose stored offset is below the segment's base
     or not above the last offset of the batch before, unless that one fits between the batches
-    beside it: no checksum covers the offset, and a torn append may leave 0 there. All releases keep
-    such a batch: the log end falls, and the next append gets offsets of flushed records.
+    beside it: no checksum covers the offset, and a torn append may leave 0 there. What lies below
+    an offset up to which all was flushed, at least 0, is no torn append. All releases keep such a
+    batch: the log end falls, and the next append gets offsets of flushed records.
     """
     before, after, ends = step.before, step.after, _valid_ends(step.before)
     if not step.succeeded:
