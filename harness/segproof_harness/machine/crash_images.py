@@ -232,7 +232,10 @@ def _lost_by_failed_syncs(
 def _contents(
     versions: _Versions, bound: int, sector_bytes: int, draw: random.Random
 ) -> list[Content]:
-    """Return what a file may hold: its whole versions, the newest first and the oldest last."""
+    """Return what a file may hold after a crash.
+
+    Its newest whole version comes first, mixtures of versions follow, and its oldest comes last.
+    """
     whole = list(dict.fromkeys(versions.whole))
     if len(whole) == 1 and not versions.parts:
         return whole

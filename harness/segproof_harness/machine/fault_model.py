@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 __all__ = ["MODES", "NOT_COVERED", "SECTOR_BYTES", "TABLE", "Mode", "Row", "mode_named"]
 
 SECTOR_BYTES = 512
-"""What a device writes as a whole, or not at all."""
+"""The size of a sector: a device writes the bytes of one sector all together, or none of them."""
 
 ModeName = Literal["killed", "ordered", "strict"]
 

@@ -234,7 +234,7 @@ def index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
 
 
 class QueueUnits(NamedTuple):
-    """Units of one queue, but for fillers."""
+    """Units of one queue; fillers are left out."""
 
     topic: str
     queue_id: int | None

@@ -173,7 +173,10 @@ def _stated_epoch(one: _Batch, beside: _Batch, entries: Sequence[EpochEntry]) ->
 
 
 def _agreed_epoch(one: _Batch, beside: Sequence[_Batch]) -> int | None:
-    """Return the epoch of the two batches beside one at an end that falls by a bit, or has none."""
+    """Return the epoch that the two batches beside a first or last batch share, where it is proved.
+
+    It is, if the epoch falls there, and that batch has no epoch or one that differs in one bit.
+    """
     epochs = {other.epoch for other in beside}
     if len(beside) < END_BATCHES - 1 or len(epochs) > 1 or not _falls(one, beside[0]):
         return None

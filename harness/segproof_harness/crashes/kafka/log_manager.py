@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log manager with one log as a world of crashes: loaded by its checkpoints, as a broker does.
+"""A world of crashes: a log manager with one log, which loads the log by its checkpoints.
 
 A truncation does not write the checkpoints: a later step does, or the shutdown.
 """

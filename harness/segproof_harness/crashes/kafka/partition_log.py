@@ -308,7 +308,11 @@ class PartitionLogWorld:
         return self.log.is_closed
 
     def live_faults(self, before: Promised, after: Promised) -> Iterator[Fault]:
-        """Yield what is wrong with the log: it did it, did nothing, or is closed and says so."""
+        """Yield what is wrong with a log whose operation failed.
+
+        Right is a log that did the whole operation, one that did nothing, and one that is closed
+        and refuses each call.
+        """
         if self.log.is_closed:
             yield from self._answers_though_closed()
             return
